@@ -1,0 +1,169 @@
+"""The main job: questions in, RubricData and RefineData out.
+
+    questions         read the sources, cluster what repeats, cut into shards
+    for each shard, independently of the others:
+      answers           every generator answers every question
+      rubrics           the teacher induces a rubric for each answer
+      trajectories      the teacher scores, explains, suggests and rewrites under each rubric item
+      coverage          the teacher writes answers of the levels that are missing, and then
+      rubrics             their rubrics
+      trajectories        and their trajectories
+      judges            independent models score again, blind to the teacher
+    consensus         kept where every judge gives the teacher's score
+    near_duplicates   what repeats a retained instance goes
+    diversity         Distinct-n before and after
+    split             train and test, whole question clusters
+    export            RubricData and RefineData, with their card
+
+Shards overlap, so generators, teacher and judges work at the same time. An annotation batch (one of the
+stages between questions and consensus, for one shard) is one Prefect task run. No data pass through Prefect.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from uuid import uuid4
+
+import orjson
+from prefect import flow, task
+from prefect.client.schemas.objects import State
+from prefect.states import Completed, Failed
+
+from flows.artifacts import publish
+from flows.plan import STAGES, batch_stands, chain, prune
+from flows.progress import Progress
+from flows.simulator import with_simulator
+from storage.errors import UserError
+from storage.ledger import Ledger
+from storage.workspace import Workspace, write_bytes
+from tasks import curation, questions
+from tasks.batches import Batch, BatchFailed, Run, run_batch, state_message
+from tasks.calls import AsksModels, Caller, Follows
+from tasks.config import Config, Model
+from tasks.curation import STEPS, Step, run_step
+from tasks.models import Reply
+from tasks.models.pool import ModelPool
+from tasks.models.prices import cost_usd
+
+RUN: ContextVar[Run] = ContextVar("run")
+
+
+class RunFailed(UserError):
+    """Some batches ended red; what they lack can be asked for again."""
+
+
+@flow(name="build-dataset", flow_run_name="{config.name}", persist_result=False)
+async def build_dataset(
+    config: Config, workspace: str, retry_failed: bool = False, skip_bad_rows: bool = False
+) -> None:
+    """Build both data sets. What is done already is not done again; ``retry_failed`` asks failed calls anew."""
+    place = Workspace(workspace)
+    with place.lock(), with_simulator(config) as served:
+        place.claim(config.name, simulated=config.simulated)
+        write_bytes(place.root / "config.json", orjson.dumps(config.model_dump(), option=orjson.OPT_INDENT_2))
+        await read_questions(place, config, skip_bad_rows)
+        with Progress(config.name) as progress:
+            async with ModelPool(served) as pool:
+                with open_run(config, place, pool, progress, retry_failed=retry_failed) as run:
+                    RUN.set(run)
+                    try:
+                        await build(run, batch_as_task_run, step_as_task_run)
+                    finally:
+                        await publish(place)
+
+
+async def build(
+    run: Run, do_batch: Callable[[Run, Batch], Awaitable[None]], do_step: Callable[[Run, Step], Awaitable[None]]
+) -> None:
+    """All that does not stand: every shard's batches, then the steps over all shards."""
+    await build_shards(run, do_batch)
+    for step in STEPS:
+        if not curation.stands(step, run.workspace, run.config):
+            await do_step(run, step)
+    prune(run.workspace, run.config)
+
+
+async def build_shards(run: Run, do_batch: Callable[[Run, Batch], Awaitable[None]]) -> None:
+    """Every shard through its batches, in order. Raises ``RunFailed`` when any ended red."""
+    places = asyncio.Semaphore(run.config.shards_in_flight)
+    red: list[str] = []
+
+    async def build_shard(shard: str) -> None:
+        async with places:
+            for batch in chain(run.config, shard):
+                if batch_stands(run.workspace, run.config, batch, retry_failed=run.retry_failed):
+                    continue
+                try:
+                    await do_batch(run, batch)
+                except BatchFailed as failed:
+                    red.append(str(failed))
+                    return
+
+    async with asyncio.TaskGroup() as group:
+        for shard in curation.shards_of(run.workspace):
+            group.create_task(build_shard(shard))
+    if red:
+        lines = [f"{len(red)} annotation batches ended red; what was answered is kept. The first:", *red[:5]]
+        raise RunFailed("\n  ".join(lines))
+
+
+@task(task_run_name="questions", persist_result=False)
+async def read_questions(workspace: Workspace, config: Config, skip_bad_rows: bool) -> None:
+    if not questions.stands(workspace, config):
+        await asyncio.to_thread(questions.read_questions, workspace, config, skip_bad_rows=skip_bad_rows)
+
+
+@task(task_run_name="{stage} {shard} {part}", persist_result=False)
+async def annotation_batch(stage: str, shard: str, part: str) -> State[None]:
+    try:
+        manifest = await run_batch(RUN.get(), STAGES[stage], Batch(stage, shard, part))
+    except BatchFailed as failed:
+        return Failed(message=str(failed))
+    return Completed(message=state_message(manifest))
+
+
+async def batch_as_task_run(run: Run, batch: Batch) -> None:
+    """One batch as one Prefect task run, named and tagged for its stage. Raises ``BatchFailed`` when it is red."""
+    annotate = annotation_batch.with_options(name=batch.stage, tags=[batch.stage, run.config.name])
+    state = await annotate(*batch.place, return_state=True)  # type: ignore[misc]  # Prefect types it as not async
+    if not state.is_completed():
+        raise BatchFailed(state.message or f"{batch.name}: {state.name}")
+
+
+async def step_as_task_run(run: Run, step: Step) -> None:
+    """One step over all shards as one Prefect task run."""
+    await curation_step.with_options(name=step.name, tags=[step.name, run.config.name])(step.name)
+
+
+@task(task_run_name="{name}", persist_result=False)
+async def curation_step(name: str) -> None:
+    await do_step(RUN.get(), next(step for step in STEPS if step.name == name))
+
+
+async def do_batch(run: Run, batch: Batch) -> None:
+    """One batch as it is, without Prefect."""
+    await run_batch(run, STAGES[batch.stage], batch)
+
+
+async def do_step(run: Run, step: Step) -> None:
+    """One step as it is, without Prefect; its work leaves the event loop by a thread."""
+    await asyncio.to_thread(run_step, step, run.workspace, run.config)
+
+
+@contextmanager
+def open_run(
+    config: Config, workspace: Workspace, pool: AsksModels | None, progress: Follows, *, retry_failed: bool = False
+) -> Iterator[Run]:
+    """A run over a workspace whose lock is held. Without a pool no model is asked: tables come from the ledger."""
+    ledger = Ledger(workspace.root, uuid4().hex[:12])
+
+    def cost(model: Model, reply: Reply) -> float | None:
+        server = config.servers[model.endpoint]
+        return cost_usd(server.api, model.name, reply.usage, base_url=server.base_url, params=model.params)
+
+    caller = Caller(pool, ledger, cost, retry_failed, progress)
+    try:
+        yield Run(config, workspace, ledger, caller, retry_failed)
+    finally:
+        ledger.close()

@@ -1,0 +1,197 @@
+"""``criticgen``: each command a thin shell over a function of the same work. Heavy imports wait for their command."""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from storage.errors import UserError
+
+app = typer.Typer(
+    help="Questions in, training data for LLM critics out: RubricData and RefineData.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+ConfigPath = Annotated[Path | None, typer.Argument(metavar="CONFIG.yaml", help="Without one: the demo, simulated.")]
+WorkspacePath = Annotated[Path, typer.Argument(metavar="WORKSPACE", help="The workspace's folder.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Limit = Annotated[int | None, typer.Option(min=1, help="Questions in all, spread over the sources.")]
+Set = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a key of the config.")]
+SkipBad = Annotated[bool, typer.Option("--skip-bad-rows", help="Go on without source rows that cannot be used.")]
+
+
+@app.command()
+def run(
+    config: ConfigPath = None,
+    workspace: Annotated[
+        Path | None, typer.Option(help="Folder of the data set; workspaces/NAME when not given.")
+    ] = None,
+    limit: Limit = None,
+    set_: Set = None,
+    skip_bad_rows: SkipBad = False,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Ask again what has failed.")] = False,
+) -> None:
+    """Build both data sets. The same command again goes on where it stopped, and asks nothing twice."""
+    from flows.run import run as run_config
+
+    run_config(_config_path(config), workspace, limit, set_ or [], skip_bad_rows, retry_failed)
+
+
+@app.command()
+def check(
+    config: ConfigPath = None,
+    ping: Annotated[bool, typer.Option("--ping", help="Make one cheap call to each model.")] = False,
+    limit: Limit = None,
+    set_: Set = None,
+    json: Json = False,
+) -> None:
+    """Validate a config: its keys, its sources, the environment's API keys."""
+    from flows.check import check as check_config
+
+    found = check_config(_config_path(config), set_ or [], limit, ping=ping)
+    if json:
+        _print_json(found)
+    else:
+        for line in found["findings"]:
+            print(f"{line['level']}: {line['message']}")
+        print(f"{found['config']}: {'good' if found['good'] else 'not usable as it is'}")
+    if not found["good"]:
+        raise typer.Exit(1)
+
+
+@app.command()
+def status(workspace: WorkspacePath, json: Json = False) -> None:
+    """Per stage: wanted, done, failed by class, dropped by reason, tokens, cost; and whether the sums agree."""
+    from storage.workspace import Workspace
+    from tasks.status import reconciles, status as status_of
+
+    found = status_of(Workspace(workspace, create=False))
+    if json:
+        _print_json(found)
+    else:
+        from rich.console import Console
+
+        from flows.summary import show_status
+
+        show_status(found, Console())
+    if not reconciles(found):
+        raise typer.Exit(1)
+
+
+@app.command()
+def rebuild(workspace: WorkspacePath) -> None:
+    """Make every table anew from the ledger. No model is asked."""
+    from flows.rebuild import rebuild as rebuild_tables
+
+    rebuild_tables(workspace)
+
+
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True}, add_help_option=False)
+def simulate(context: typer.Context) -> None:
+    """Serve the vendor simulator on 127.0.0.1 until Ctrl-C (`criticgen simulate --help`: its knobs)."""
+    import subprocess
+
+    try:
+        code = subprocess.call([sys.executable, "-m", "deployments.simulator", *context.args])
+    except KeyboardInterrupt:
+        code = 0
+    raise typer.Exit(code)
+
+
+@app.command()
+def query(
+    workspace: WorkspacePath,
+    sql: Annotated[str, typer.Argument(metavar="SQL", help="One SELECT over the tables.")],
+    json: Json = False,
+    csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
+) -> None:
+    """Run a read-only DuckDB query over the tables."""
+    from storage.queries import query as run_query
+    from storage.workspace import Workspace
+
+    frame = run_query(Workspace(workspace, create=False), sql)
+    if json:
+        _print_json(frame.to_dicts())
+    elif csv:
+        sys.stdout.write(frame.write_csv())
+    else:
+        import polars as pl
+
+        with pl.Config(tbl_rows=100, tbl_cols=-1, fmt_str_lengths=60, tbl_hide_dataframe_shape=True):
+            print(frame)
+
+
+@app.command()
+def tables(workspace: WorkspacePath, json: Json = False) -> None:
+    """Each table: its rows, and its columns with their meanings."""
+    from storage.queries import tables as list_tables
+    from storage.workspace import Workspace
+
+    found = list_tables(Workspace(workspace, create=False))
+    if json:
+        _print_json(found)
+        return
+    for table in found:
+        print(f"{table['name']}: {table['rows']:,} rows, each {table['row']}")
+        for column in table["columns"]:
+            print(f"    {column['name']:<18} {column['type']:<24} {column['meaning']}")
+
+
+@app.command()
+def show(
+    workspace: WorkspacePath,
+    row_id: Annotated[str, typer.Argument(metavar="ROW_ID", help="A rubric item, answer, question or call.")],
+    json: Json = False,
+) -> None:
+    """A row's passport: question, answer, item, votes, calls, and why it was kept or dropped."""
+    from storage.workspace import Workspace
+    from tasks.passport import passport
+
+    found = passport(Workspace(workspace, create=False), row_id)
+    if json:
+        _print_json(found)
+    else:
+        _print_story(found)
+
+
+def _config_path(path: Path | None) -> Path:
+    if path is not None:
+        return path
+    from importlib.resources import files
+
+    return Path(str(files("deployments") / "configs" / "demo.yaml"))
+
+
+def _print_json(value: Any) -> None:
+    import orjson
+
+    sys.stdout.buffer.write(orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+
+
+def _print_story(value: Any, depth: int = 0) -> None:
+    pad = "  " * depth
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    for name, entry in items:
+        if isinstance(entry, dict | list) and entry:
+            print(f"{pad}{name}:")
+            _print_story(entry, depth + 1)
+        else:
+            text = "none" if entry is None else str(entry)
+            first, *rest = text.split("\n")
+            print(f"{pad}{name}: {first}", *(f"{pad}    {line}" for line in rest), sep="\n" if rest else "")
+
+
+def main() -> None:
+    """The command. An error that is the user's to mend is its message and exit status 1; Ctrl-C is 130."""
+    try:
+        app()
+    except UserError as error:
+        print(f"criticgen: {error}", file=sys.stderr)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        print("criticgen: stopped; the same command goes on from here", file=sys.stderr)
+        sys.exit(130)

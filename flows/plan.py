@@ -1,0 +1,68 @@
+"""What a run has to do: the annotation batches of each shard, in order, and which of them stand already."""
+
+import polars as pl
+
+from storage.schemas import CALLS
+from storage.workspace import Workspace, read_parquet, write_parquet
+from tasks import batches, curation, questions
+from tasks.answers import ANSWERS
+from tasks.batches import Batch, Stage
+from tasks.config import Config
+from tasks.coverage import COVERAGE
+from tasks.curation import STEPS
+from tasks.rubrics import RUBRICS
+from tasks.trajectories import JUDGES, TRAJECTORIES, parts_of
+
+STAGES: dict[str, Stage] = {stage.name: stage for stage in (ANSWERS, RUBRICS, TRAJECTORIES, COVERAGE, JUDGES)}
+
+
+def chain(config: Config, shard: str) -> list[Batch]:
+    """The annotation batches of one shard, in the paper's order."""
+    pool, *rounds = parts_of(config)
+    batches = [
+        Batch("answers", shard, pool),
+        Batch("rubrics", shard, pool),
+        Batch("trajectories", shard, pool),
+    ]
+    for part in rounds:
+        batches += [
+            Batch("coverage", shard, part),
+            Batch("rubrics", shard, part),
+            Batch("trajectories", shard, part),
+        ]
+    return [*batches, Batch("judges", shard, "all")]
+
+
+def batch_stands(workspace: Workspace, config: Config, batch: Batch, *, retry_failed: bool) -> bool:
+    return batches.stands(STAGES[batch.stage], config, batch, workspace, retry_failed=retry_failed)
+
+
+def nothing_wanted(workspace: Workspace, config: Config, *, retry_failed: bool) -> bool:
+    """Whether every batch and every step stands. Reads manifests only."""
+    if not questions.stands(workspace, config):
+        return False
+    return all(
+        batch_stands(workspace, config, batch, retry_failed=retry_failed)
+        for shard in curation.shards_of(workspace)
+        for batch in chain(config, shard)
+    ) and all(curation.stands(step, workspace, config) for step in STEPS)
+
+
+def prune(workspace: Workspace, config: Config) -> None:
+    """Remove what the present settings do not make: shards, rounds. Calls stay listed, as no longer wanted."""
+    keep = {workspace.manifest_path(step.name) for step in STEPS} | {workspace.manifest_path("questions")}
+    keep |= {workspace.table_path(name, "all") for name in ("near_duplicates", "diversity", "splits")}
+    for shard in curation.shards_of(workspace):
+        keep |= {workspace.table_path(name, shard) for name in ("questions", "coverage", "consensus")}
+        keep.add(workspace.manifest_path("questions", shard))
+        for batch in chain(config, shard):
+            stage = STAGES[batch.stage]
+            keep.add(workspace.table_path(stage.writes, *stage.file(batch)))
+            keep.add(workspace.table_path("calls", *batch.place))
+            keep.add(workspace.manifest_path(*batch.place))
+    for path in set(workspace.table_files("calls")) - keep:
+        calls = read_parquet(CALLS, [path])
+        if calls["wanted"].any():
+            write_parquet(path, CALLS, calls.with_columns(wanted=pl.lit(False)))
+        keep.add(path)
+    workspace.prune(keep)

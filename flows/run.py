@@ -1,0 +1,67 @@
+"""``criticgen run``: plan first; where something is wanted, run the flow under a real Prefect server."""
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+from rich.console import Console
+
+from flows.plan import nothing_wanted
+from flows.server import prefect_server, wait_recorded
+from flows.summary import show_outputs
+from storage.workspace import Workspace
+from tasks import questions
+from tasks.config import Config, ConfigError, load_config
+from tasks.models.pool import missing_keys
+from tasks.status import status
+
+
+def run(
+    path: Path,
+    workspace: Path | None,
+    limit: int | None,
+    overrides: list[str],
+    skip_bad_rows: bool,
+    retry_failed: bool,
+) -> None:
+    """Build what the config asks for. Raises a ``UserError`` for what the user has to mend."""
+    config = load_config(path, overrides, limit)
+    place = Workspace(workspace or Path("workspaces") / config.name)
+    console = Console()
+    if nothing_wanted(place, config, retry_failed=retry_failed):
+        console.print("Nothing to do: all that this config asks for is there.")
+    else:
+        if missing := missing_keys(config):
+            raise ConfigError(f"{path}: set the environment variable{'s' * (len(missing) > 1)} {', '.join(missing)}")
+        _read_questions_first(place, config, skip_bad_rows)
+        own_server = "PREFECT_API_URL" not in os.environ
+        if own_server:
+            print("Starting a Prefect server for this run ...", file=sys.stderr, flush=True)
+        with prefect_server(place.root / "prefect") as url:
+            _run_flow(config, place, url if own_server else None, skip_bad_rows, retry_failed)
+    show_outputs(place.root, status(place), console)
+
+
+def _read_questions_first(place: Workspace, config: Config, skip_bad_rows: bool) -> None:
+    """Before anything is started: most of what can be wrong shows here."""
+    with place.lock():
+        place.claim(config.name, simulated=config.simulated)
+        if not questions.stands(place, config):
+            questions.read_questions(place, config, skip_bad_rows=skip_bad_rows)
+
+
+def _run_flow(config: Config, place: Workspace, own_url: str | None, skip_bad_rows: bool, retry_failed: bool) -> None:
+    from prefect.client.schemas.objects import State
+
+    from flows.build import RunFailed, build_dataset
+
+    async def flow_run() -> State[None]:
+        return await build_dataset(config, str(place.root), retry_failed, skip_bad_rows, return_state=True)
+
+    state = asyncio.run(flow_run())
+    flow_run_id = state.state_details.flow_run_id
+    if own_url and flow_run_id and not wait_recorded(own_url, flow_run_id):
+        print("Prefect's history of this run may lack its last task runs.", file=sys.stderr)
+    if not state.is_completed():
+        raise RunFailed(f"{state.message}\n`criticgen status {place.root}` shows the rest; the same command goes on.")

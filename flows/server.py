@@ -1,0 +1,95 @@
+"""A real Prefect server for a local run. The ephemeral mode loses history, so it is never used."""
+
+import os
+import socket
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import orjson
+
+from flows.processes import python_module
+from storage.errors import UserError
+
+START_S = 120.0
+RECORD_S = 60.0
+REST_S = 2.5  # longer than the recorder's flush interval
+
+
+class ServerError(UserError):
+    """The Prefect server did not start."""
+
+
+@contextmanager
+def prefect_server(folder: Path) -> Iterator[str]:
+    """The address of the server that PREFECT_API_URL names, or of one of our own with its history in ``folder``.
+
+    Sets the environment that Prefect reads when it is imported: import it inside the context.
+    """
+    quiet = {"PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL", "PREFECT_SERVER_ANALYTICS_ENABLED": "false"}
+    os.environ |= {name: value for name, value in quiet.items() if name not in os.environ} | {"DO_NOT_TRACK": "1"}
+    if url := os.environ.get("PREFECT_API_URL"):
+        yield url
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    os.environ["PREFECT_HOME"] = str(folder.resolve())
+    settings = {
+        "PREFECT_API_DATABASE_CONNECTION_URL": f"sqlite+aiosqlite:///{folder.resolve()}/prefect.db",
+        # One write for a hundred task runs instead of one each.
+        "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_BATCH_SIZE": "100",
+        "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_READ_BATCH_SIZE": "100",
+        "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_FLUSH_INTERVAL": "1",
+    }
+    url = f"http://127.0.0.1:{port}/api"
+    with (folder / "server.log").open("wb") as log:
+        arguments = ["prefect", "server", "start", "--host", "127.0.0.1", "--port", str(port), "--no-ui"]
+        with python_module(*arguments, env=os.environ | settings, stderr=log) as process:
+            _wait(url, process, folder / "server.log")
+            os.environ["PREFECT_API_URL"] = url
+            try:
+                yield url
+            finally:
+                del os.environ["PREFECT_API_URL"]
+
+
+def _wait(url: str, process: Any, log: Path) -> None:
+    end = time.monotonic() + START_S
+    while time.monotonic() < end and process.poll() is None:
+        try:
+            with urllib.request.urlopen(f"{url}/health", timeout=2):
+                return
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.1)
+    raise ServerError(f"the Prefect server did not start within {START_S:.0f} s; its log is {log}")
+
+
+def wait_recorded(url: str, flow_run: UUID) -> bool:
+    """Wait until the server's record of a flow run's task runs has come to rest: it writes them from a queue."""
+    end, rest_since, seen = time.monotonic() + RECORD_S, time.monotonic(), (-1, -1)
+    while time.monotonic() < end:
+        counts = (_count(url, flow_run), _count(url, flow_run, "PENDING", "RUNNING"))
+        if counts != seen or counts[1] != 0:
+            seen, rest_since = counts, time.monotonic()
+        elif time.monotonic() - rest_since > REST_S:
+            return True
+        time.sleep(0.25)
+    return False
+
+
+def _count(url: str, flow_run: UUID, *states: str) -> int:
+    wanted = {"state": {"type": {"any_": list(states)}}} if states else {}
+    body = orjson.dumps({"flow_runs": {"id": {"any_": [str(flow_run)]}}, "task_runs": wanted})
+    request = urllib.request.Request(f"{url}/task_runs/count", body, {"Content-Type": "application/json"})
+    try:
+        with urllib.request.urlopen(request, timeout=10) as response:
+            return int(response.read())
+    except (urllib.error.URLError, OSError):
+        return -1

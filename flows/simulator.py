@@ -1,0 +1,34 @@
+"""The vendor simulator beside a run that asks for it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import orjson
+
+from flows.processes import python_module
+from storage.errors import UserError
+from tasks.config import Config
+
+
+class SimulatorError(UserError):
+    """The simulator did not start."""
+
+
+def as_options(knobs: dict[str, float | int | str]) -> list[str]:
+    """``{"judge_noise": 0.1}`` as ``["--judge-noise", "0.1"]``."""
+    return [part for name, value in knobs.items() for part in (f"--{name.replace('_', '-')}", str(value))]
+
+
+@contextmanager
+def with_simulator(config: Config) -> Iterator[Config]:
+    """The config with its simulator's address: the one it names, or one started here and ended with the context."""
+    if config.simulator is None or config.simulator.url is not None:
+        yield config
+        return
+    with python_module("deployments.simulator", "--port", "0", *as_options(config.simulator.options)) as process:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        if not line:
+            raise SimulatorError("the simulator did not start; `criticgen simulate` shows why")
+        url = orjson.loads(line)["url"]
+        yield config.model_copy(update={"simulator": config.simulator.model_copy(update={"url": url})})

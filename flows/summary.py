@@ -1,0 +1,101 @@
+"""A workspace's status as people read it: the funnel, the stages, the sums, and what to type next."""
+
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from tasks.instances import DATA_SETS
+
+
+def show_status(found: dict[str, Any], console: Console) -> None:
+    """The whole status: stages, steps, sums."""
+    console.print(title(found))
+    console.print(stages_table(found))
+    console.print(funnel_table(found))
+    broken = [check for check in found["checks"] if not check["holds"]]
+    for check in broken:
+        console.print(f"[red]does not agree[/red]  {check['check']}: {check['left']} and {check['right']}")
+    if not broken:
+        console.print(f"Sums: all {len(found['checks'])} agree.")
+
+
+def title(found: dict[str, Any]) -> str:
+    mark = "  [bold yellow]SIMULATED: made by the vendor simulator, not by real models[/bold yellow]"
+    return f"[bold]{found['name']}[/bold]{mark if found['simulated'] else ''}"
+
+
+def stages_table(found: dict[str, Any]) -> Table:
+    table = Table("stage", *(_right(name) for name in ("calls", "ok", "failed", "not asked", "tokens", "USD")))
+    table.add_column("failed by class")
+    for stage in found["stages"]:
+        table.add_row(
+            stage["stage"],
+            f"{stage['wanted']:,}",
+            f"{stage['ok']:,}",
+            f"{sum(stage['failed'].values()):,}",
+            f"{stage['todo']:,}",
+            f"{stage['input_tokens'] + stage['output_tokens']:,}",
+            money(stage["cost_usd"]),
+            reasons(stage["failed"]),
+        )
+    spent = found["spent"]
+    tokens = f"{spent['input_tokens'] + spent['output_tokens']:,}"
+    table.add_row("all ever asked", f"{spent['calls']:,}", "", "", "", tokens, money(spent["cost_usd"]), "")
+    return table
+
+
+def funnel_table(found: dict[str, Any]) -> Table:
+    """Rows in, rows out and dropped by reason, from the source rows to train and test."""
+    table = Table("step", _right("in"), _right("out"), "dropped")
+    if questions := found["questions"]:
+        add_step(table, "questions", questions)
+    for stage in found["stages"]:
+        dropped = stage["failed"] | ({"not asked": stage["todo"]} if stage["todo"] else {})
+        add_step(table, stage["stage"], {"in": stage["wanted"], "out": stage["ok"], "dropped": dropped})
+    steps = found["steps"]
+    if steps["consensus"]:
+        add_step(table, "consensus", steps["consensus"])
+    for name in DATA_SETS:
+        if steps["near_duplicates"]:
+            add_step(table, f"near-duplicates, {name}", steps["near_duplicates"][name])
+    for name in DATA_SETS:
+        if steps["export"]:
+            rows = steps["export"][name]
+            table.add_row(name, f"{sum(rows.values()):,}", f"{rows['train']:,} train, {rows['test']:,} test", "")
+    return table
+
+
+def show_outputs(root: Path, found: dict[str, Any], console: Console) -> None:
+    """After a run: the funnel, where the data sets are, and what to type next."""
+    console.print(title(found))
+    console.print(funnel_table(found))
+    agree = all(check["holds"] for check in found["checks"])
+    console.print(f"Sums: {'all agree' if agree else 'DO NOT AGREE, see `criticgen status`'}.")
+    console.print(f"Data sets: {root / 'exports'} (start with README.md there)")
+    console.print("Next:")
+    for command, what in (
+        (f"criticgen status {root}", "stages, failures, cost"),
+        (f"criticgen tables {root}", "the tables and their columns"),
+        (f'criticgen query {root} "SELECT reason, count(*) FROM consensus GROUP BY reason"', "your own SQL"),
+    ):
+        console.print(f"  {command}   [dim]# {what}[/dim]", soft_wrap=True, highlight=False)
+
+
+def add_step(table: Table, name: str, counts: dict[str, Any]) -> None:
+    table.add_row(name, f"{counts['in']:,}", f"{counts['out']:,}", reasons(counts["dropped"]))
+
+
+def reasons(counts: dict[str, int]) -> str:
+    return ", ".join(f"{reason} {number:,}" for reason, number in counts.items())
+
+
+def money(usd: float | None) -> str:
+    return "not known" if usd is None else f"{usd:,.4f}"
+
+
+def _right(name: str) -> Any:
+    from rich.table import Column
+
+    return Column(name, justify="right")

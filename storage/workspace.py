@@ -1,0 +1,196 @@
+"""A workspace: the folder that holds one data set.
+
+    workspace.json            name, schema version, simulated or real
+    lock                      held by the process that writes
+    ledger/                   every response, as it came (storage/ledger.py)
+    tables/NAME/...parquet    the tables of storage/schemas.py, rebuilt from the ledger at any time
+    manifests/STAGE/....json  written last, so that its being there means that the stage's tables are complete
+    exports/                  the data sets
+
+Every file appears under its name by an atomic rename, whole or not at all.
+"""
+
+import fcntl
+import os
+import socket
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import orjson
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from storage.errors import UserError
+from storage.schemas import TABLES, VERSION, Table
+
+
+class WorkspaceError(UserError):
+    """The workspace cannot be used as asked; the message says why and what to do."""
+
+
+class Workspace:
+    """The files of one data set. Opening makes the folder; ``create`` false refuses one that is not there."""
+
+    def __init__(self, root: Path | str, *, create: bool = True) -> None:
+        self.root = Path(root)
+        if not create and not (self.root / "workspace.json").exists():
+            raise WorkspaceError(f"{self.root}: no workspace here (`criticgen run CONFIG --workspace DIR` makes one)")
+        info = self.info
+        if info.get("version", VERSION) != VERSION:
+            raise WorkspaceError(
+                f"{self.root}: its tables have schema version {info['version']}, this release reads {VERSION}"
+            )
+        try:
+            self.root.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise WorkspaceError(f"{self.root}: cannot be made ({error.strerror})") from None
+
+    @property
+    def info(self) -> dict[str, Any]:
+        return self._read_json(self.root / "workspace.json") or {}
+
+    def claim(self, name: str, *, simulated: bool) -> None:
+        """Write what this workspace is, or refuse a run that does not belong in it."""
+        info = self.info
+        if not info:
+            info = {"name": name, "version": VERSION, "simulated": simulated, "created": now()}
+            write_bytes(self.root / "workspace.json", orjson.dumps(info, option=orjson.OPT_INDENT_2))
+        if info["simulated"] != simulated:
+            held, asked = ("simulated", "real") if info["simulated"] else ("real", "simulated")
+            raise WorkspaceError(f"{self.root}: holds {held} models' data; {asked} models need another workspace")
+        if info["name"] != name:
+            raise WorkspaceError(f"{self.root}: holds data set {info['name']!r}, not {name!r}; use another --workspace")
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Hold the workspace for writing. The lock of a dead process is free; a live one's is named in the error."""
+        with (self.root / "lock").open("a+b") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                file.seek(0)
+                holder = file.read().decode(errors="replace").strip() or "another process"
+                raise WorkspaceError(f"{self.root}: in use by {holder}; wait for it or stop it") from None
+            file.truncate(0)
+            file.write(f"process {os.getpid()} on {socket.gethostname()} since {now()}\n".encode())
+            file.flush()
+            yield
+
+    # Tables
+
+    def table_path(self, name: str, *parts: str) -> Path:
+        """``tables/NAME/PART/.../PART.parquet``."""
+        return self.root.joinpath("tables", name, *parts[:-1], parts[-1] + ".parquet")
+
+    def write_table(self, name: str, frame: pl.DataFrame, *parts: str) -> None:
+        """Write one part of a table. Columns must be the schema's, all and none else."""
+        write_parquet(self.table_path(name, *parts), TABLES[name], frame)
+
+    def table_files(self, name: str, *parts: str) -> list[Path]:
+        """The files of a table, or of those parts of it that ``parts`` begins (``"gsm8k-0000"``: of one shard)."""
+        place = self.root.joinpath("tables", name, *parts)
+        file = place.with_name(place.name + ".parquet")
+        return [file] if file.exists() else sorted(place.rglob("*.parquet"))
+
+    def read_table(self, name: str, *parts: str, columns: list[str] | None = None) -> pl.DataFrame:
+        """The rows of a table, or of the parts that ``parts`` begins; no files, no rows."""
+        return read_parquet(TABLES[name], self.table_files(name, *parts), columns)
+
+    # Manifests
+
+    def manifest_path(self, *parts: str) -> Path:
+        return self.root.joinpath("manifests", *parts).with_suffix(".json")
+
+    def read_manifest(self, *parts: str) -> dict[str, Any] | None:
+        return self._read_json(self.manifest_path(*parts))
+
+    def write_manifest(self, manifest: Mapping[str, Any], *parts: str) -> None:
+        path = self.manifest_path(*parts)
+        write_bytes(path, orjson.dumps(manifest, option=orjson.OPT_INDENT_2))
+
+    def manifests(self, stage: str) -> list[dict[str, Any]]:
+        found = sorted((self.root / "manifests" / stage).rglob("*.json"))
+        return [manifest for path in found if (manifest := self._read_json(path))]
+
+    def prune(self, keep: Iterable[Path]) -> None:
+        """Remove table parts and manifests outside ``keep``: settings changed, and they can be rebuilt."""
+        kept = set(keep)
+        for folder in ("tables", "manifests"):
+            for path in (self.root / folder).rglob("*.*"):
+                if path.is_file() and path not in kept:
+                    path.unlink()
+
+    @staticmethod
+    def _read_json(path: Path) -> dict[str, Any] | None:
+        try:
+            value = orjson.loads(path.read_bytes())
+        except FileNotFoundError:
+            return None
+        except orjson.JSONDecodeError:
+            raise WorkspaceError(f"{path}: damaged; delete it and run again, nothing is paid twice") from None
+        if not isinstance(value, dict):
+            raise WorkspaceError(f"{path}: not what this project wrote")
+        return value
+
+
+def now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Write durably and whole: a temporary file, fsync, rename, fsync of the folder."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    with temporary.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    _settle(temporary, path)
+
+
+def write_parquet(path: Path, table: Table, frame: pl.DataFrame) -> None:
+    """Write ``frame`` as ``table``, durably and whole. Wrong columns raise ``WorkspaceError``."""
+    if set(frame.columns) != set(table.columns):
+        unknown, missing = set(frame.columns) - set(table.columns), set(table.columns) - set(frame.columns)
+        raise WorkspaceError(f"table {table.name}: unknown columns {sorted(unknown)}, missing {sorted(missing)}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    arrow = frame.select(table.columns.keys()).to_arrow().cast(table.schema)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    with temporary.open("wb") as file:
+        pq.write_table(arrow, file, compression="zstd")
+        file.flush()
+        os.fsync(file.fileno())
+    _settle(temporary, path)
+
+
+def read_parquet(table: Table, paths: Iterable[Path], columns: list[str] | None = None) -> pl.DataFrame:
+    """Rows of Parquet files that hold ``table``. Another version or a damaged file raises ``WorkspaceError``."""
+    schema = table.schema
+    if columns is not None:
+        schema = pa.schema([schema.field(name) for name in columns], metadata=schema.metadata)
+    pieces = [schema.empty_table()]
+    for path in paths:
+        try:
+            with pq.ParquetFile(path) as file:
+                version = (file.schema_arrow.metadata or {}).get(b"criticgen.version", b"none").decode()
+                if version != VERSION:
+                    raise WorkspaceError(f"{path}: schema version {version}, this release reads {VERSION}")
+                pieces.append(file.read(columns=schema.names).cast(schema))
+        except (pa.ArrowInvalid, OSError, ValueError) as error:
+            raise WorkspaceError(f"{path}: damaged or not a {table.name} table ({error})") from None
+    frame = pl.from_arrow(pa.concat_tables(pieces))
+    assert isinstance(frame, pl.DataFrame)
+    return frame
+
+
+def _settle(temporary: Path, path: Path) -> None:
+    temporary.rename(path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

@@ -1,0 +1,304 @@
+"""An annotation batch: one stage of one shard. Wanted minus done, asked, and written to its tables.
+
+Every stage that asks models is a ``Stage``; ``run_batch`` is the same for all of them. A batch's manifest
+holds the fingerprint of its inputs and settings: where it still stands, nothing is compared row by row.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
+from typing import Any
+
+import polars as pl
+from pydantic import BaseModel
+
+from storage.ids import content_id
+from storage.ledger import Ledger, Record
+from storage.schemas import CALLS, TABLES
+from storage.workspace import Workspace, now
+from tasks.calls import Attempt, Caller, Row, next_step, read_attempt
+from tasks.config import Config, Model
+from tasks.models import Message, Outcome
+from tasks.prompts import load_prompt
+from tasks.structured import Parsed
+
+Manifest = dict[str, Any]
+
+TODO = "todo"
+
+
+class BatchFailed(Exception):
+    """More of a batch's calls failed than ``max_failed`` allows, or a model was stopped. Its rows are written."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """``part`` tells a stage's batches of one shard apart: pool, coverage-1, ..., or all."""
+
+    stage: str
+    shard: str
+    part: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.stage} {self.shard} {self.part}"
+
+    @property
+    def place(self) -> tuple[str, str, str]:
+        return self.stage, self.shard, self.part
+
+
+@dataclass(frozen=True)
+class Answered:
+    """A call that has a value: the row it was asked for, the value, and the vendor's word for why it stopped."""
+
+    row: Row
+    parsed: Parsed[Any]
+    finish_reason: str | None
+
+
+@cache
+def _schema(output: type[BaseModel]) -> dict[str, Any]:
+    return output.model_json_schema()
+
+
+@dataclass(frozen=True)
+class Stage:
+    """How one stage asks. All functions are pure.
+
+    ``models(config)`` are asked; ``inputs(workspace, config, batch)`` gives a row for each thing asked about
+    (columns ``question_id``, ``answer_id``, ``item_id``, ``sample``, and what ``messages`` needs);
+    ``table(answered)`` makes the rows of ``writes``. A call's id is made of the prompt, the model, the schema,
+    those ids and the columns ``asked_about``; ``selects(config)`` are settings that change which calls are wanted.
+    """
+
+    name: str
+    prompt: str
+    output: Callable[[Config], type[BaseModel] | None]
+    writes: str
+    models: Callable[[Config], Sequence[Model]]
+    before: Callable[[Config, Batch], Sequence[tuple[str, ...]]]
+    inputs: Callable[[Workspace, Config, Batch], pl.DataFrame]
+    messages: Callable[[Config, Row], tuple[Message, ...]]
+    table: Callable[[Sequence[Answered]], pl.DataFrame]
+    asked_about: Sequence[str] = ()
+    selects: Callable[[Config], Any] = lambda config: None
+    file: Callable[[Batch], tuple[str, ...]] = lambda batch: (batch.shard, batch.part)
+
+    def schema(self, config: Config) -> Mapping[str, Any] | None:
+        output = self.output(config)
+        return None if output is None else _schema(output)
+
+    def call_key(self, config: Config, model: Model) -> str:
+        """The part of a call id that a stage's calls to one model share."""
+        prompt = load_prompt(self.prompt).id
+        return content_id(self.name, prompt, config.model_key(model), self.schema(config))
+
+
+@dataclass
+class Run:
+    """One run over a workspace: what its batches share."""
+
+    config: Config
+    workspace: Workspace
+    ledger: Ledger
+    caller: Caller
+    retry_failed: bool = False
+
+
+def fingerprint(stage: Stage, config: Config, batch: Batch, workspace: Workspace) -> str | None:
+    """Hash of all that decides a batch's tables; None while a batch before it is not complete."""
+    outputs = []
+    for place in stage.before(config, batch):
+        manifest = workspace.read_manifest(*place)
+        if manifest is None:
+            return None
+        outputs.append(manifest["output"])
+    keys = [stage.call_key(config, model) for model in stage.models(config)]
+    return content_id(version("criticgen-data"), keys, stage.selects(config), outputs)
+
+
+def stands(stage: Stage, config: Config, batch: Batch, workspace: Workspace, *, retry_failed: bool) -> bool:
+    """Whether the batch's tables are there and are what the settings ask for, so that nothing is to be done."""
+    manifest = workspace.read_manifest(*batch.place)
+    if manifest is None or manifest["red"] or manifest["todo"] or (retry_failed and manifest["failed"]):
+        return False
+    return bool(manifest["fingerprint"] == fingerprint(stage, config, batch, workspace))
+
+
+def wanted(stage: Stage, config: Config, inputs: pl.DataFrame) -> list[Row]:
+    """The calls the inputs need, each row with its ``call_id`` and ``model``."""
+    rows = inputs.to_dicts()
+    calls = []
+    for model in stage.models(config):
+        key = stage.call_key(config, model)
+        for row in rows:
+            about = [row[name] for name in ("question_id", "answer_id", "item_id", "sample", *stage.asked_about)]
+            calls.append(row | {"call_id": content_id(key, *about), "model": model.name})
+    return calls
+
+
+async def run_batch(run: Run, stage: Stage, batch: Batch) -> Manifest:
+    """Do one annotation batch and write its manifest. Raises ``BatchFailed`` when it ends red."""
+    config, workspace = run.config, run.workspace
+    mark = fingerprint(stage, config, batch, workspace)
+    models = {model.name: model for model in stage.models(config)}
+    prompt = load_prompt(stage.prompt).id
+    output, schema = stage.output(config), stage.schema(config)
+
+    def prepare() -> tuple[list[Row], dict[str, list[Attempt]]]:
+        rows = wanted(stage, config, stage.inputs(workspace, config, batch))
+        attempts: dict[str, list[Attempt]] = {row["call_id"]: [] for row in rows}
+        ids = pl.Series("call_id", list(attempts), pl.String)
+        for record in run.ledger.records(batch.stage, batch.name, ids).to_dicts():
+            attempts.setdefault(record["call_id"], []).append(read_attempt(record, output))
+        return rows, attempts
+
+    rows, attempts = await asyncio.to_thread(prepare)
+    retry = run.ledger.run if run.retry_failed else None
+    outcomes: dict[str, Outcome | None] = {}
+    todo = []
+    for row in rows:
+        step = next_step(attempts[row["call_id"]], retry)
+        if isinstance(step, Outcome):
+            outcomes[row["call_id"]] = step
+        else:
+            todo.append(row)
+    run.caller.progress.begin(batch.stage, len(rows), len(rows) - len(todo))
+
+    async def settle(row: Row) -> None:
+        call_id = row["call_id"]
+        model = models[row["model"]]
+        shared: Record = {
+            "call_id": call_id,
+            "stage": batch.stage,
+            "shard": batch.shard,
+            "batch": batch.name,
+            "model": model.name,
+            "prompt": prompt,
+            **{name: row[name] for name in ("question_id", "answer_id", "item_id", "sample")},
+        }
+        outcome = await run.caller.settle(
+            row,
+            model,
+            attempts[call_id],
+            record=shared,
+            messages=lambda row: stage.messages(config, row),
+            output=output,
+            schema=schema,
+        )
+        outcomes[call_id] = outcome
+        run.caller.progress.ended(batch.stage, outcome)
+
+    async with asyncio.TaskGroup() as group:
+        for row in todo:
+            group.create_task(settle(row))
+
+    return await asyncio.to_thread(_write, run, stage, batch, mark, rows, attempts, outcomes)
+
+
+def _write(
+    run: Run,
+    stage: Stage,
+    batch: Batch,
+    mark: str | None,
+    rows: Sequence[Row],
+    attempts: Mapping[str, Sequence[Attempt]],
+    outcomes: Mapping[str, Outcome | None],
+) -> Manifest:
+    workspace = run.workspace
+    ids = pl.Series("call_id", [row["call_id"] for row in rows], pl.String)
+    records = run.ledger.records(batch.stage, batch.name, ids)
+    reasons = dict(records.filter(outcome=Outcome.OK.value).select("call_id", "finish_reason").iter_rows())
+    answered = []
+    for row in rows:
+        parsed = next((a.value for a in attempts[row["call_id"]] if a.outcome is Outcome.OK), None)
+        if parsed is not None:
+            answered.append(Answered(row, parsed, reasons.get(row["call_id"])))
+    table = stage.table(answered)
+    calls = calls_table(records, attempts, outcomes)
+    run.ledger.seal(batch.stage, batch.shard, batch.name)
+    workspace.write_table(stage.writes, table, *stage.file(batch))
+    workspace.write_table("calls", calls, *batch.place)
+
+    counts = Counter(outcome.value if outcome else TODO for outcome in outcomes.values())
+    failed = {name: n for name, n in sorted(counts.items()) if name not in (Outcome.OK.value, TODO)}
+    current = calls.filter("wanted")
+    manifest: Manifest = {
+        "stage": batch.stage,
+        "shard": batch.shard,
+        "part": batch.part,
+        "fingerprint": mark,
+        "output": content_id(mark, sorted(call.row["call_id"] for call in answered)),
+        "wanted": len(rows),
+        "ok": counts[Outcome.OK.value],
+        "failed": failed,
+        "todo": counts[TODO],
+        "rows": len(table),
+        "red": bool(counts[TODO]) or sum(failed.values()) > run.config.max_failed * len(rows),
+        "stopped": {
+            name: run.caller.stopped[name] for name in {row["model"] for row in rows} & set(run.caller.stopped)
+        },
+        **{name: int(current[name].sum()) for name in ("attempts", "input_tokens", "output_tokens")},
+        "cost_usd": None if current["cost_usd"].has_nulls() else float(current["cost_usd"].sum()),
+        "run": run.ledger.run,
+        "finished_at": now(),
+    }
+    workspace.write_manifest(manifest, *batch.place)
+    if manifest["red"]:
+        raise BatchFailed(state_message(manifest))
+    return manifest
+
+
+def state_message(manifest: Manifest) -> str:
+    """``rubrics gsm8k-0003 pool: 118 of 120 ok, 2 failed (refused 1, truncated 1)``."""
+    name = f"{manifest['stage']} {manifest['shard']} {manifest['part']}"
+    parts = [f"{manifest['ok']} of {manifest['wanted']} ok"]
+    if failed := manifest["failed"]:
+        parts.append(f"{sum(failed.values())} failed ({', '.join(f'{k} {n}' for k, n in failed.items())})")
+    if manifest["todo"]:
+        parts.append(f"{manifest['todo']} not asked")
+    parts += [f"{model} stopped: {why}" for model, why in sorted(manifest["stopped"].items())]
+    return f"{name}: {', '.join(parts)}"
+
+
+def calls_table(
+    records: pl.DataFrame, attempts: Mapping[str, Sequence[Attempt]], outcomes: Mapping[str, Outcome | None]
+) -> pl.DataFrame:
+    """The calls table's rows of one batch, from its ledger records; a call no longer wanted stays listed."""
+    settled = {}
+    for call_id, tried in attempts.items():
+        wanted = call_id in outcomes
+        step = outcomes[call_id] if wanted else next_step(tried)
+        outcome = step.value if isinstance(step, Outcome) else TODO
+        settled[call_id] = (outcome, None if outcome == Outcome.OK or not tried else tried[-1].error, wanted)
+    verdicts = pl.DataFrame(
+        [(call_id, *verdict) for call_id, verdict in settled.items()],
+        {"call_id": pl.String, "outcome": pl.String, "error": pl.String, "wanted": pl.Boolean},
+        orient="row",
+    )
+
+    def known_sum(name: str) -> pl.Expr:
+        """Null when any attempt that had a response did not report it."""
+        answered = pl.col("raw").is_not_null()
+        unknown = (pl.col(name).is_null() & answered).any()
+        return pl.when(~unknown).then(pl.col(name).sum()).alias(name)
+
+    last = ("stage", "shard", "batch", "model", "prompt", "question_id", "answer_id", "item_id")
+    calls = records.group_by("call_id", maintain_order=True).agg(
+        *[pl.col(name).last() for name in (*last, "latency_s", "request_id", "finished_at")],
+        pl.len().cast(pl.Int16).alias("attempts"),
+        *[known_sum(name) for name in ("input_tokens", "cached_tokens", "output_tokens", "thinking_tokens")],
+        known_sum("cost_usd"),
+    )
+    return calls.join(verdicts, on="call_id").select(CALLS.columns.keys()).sort("call_id")
+
+
+def frame_for(table: str, rows: Sequence[Row]) -> pl.DataFrame:
+    """Rows as a frame with the table's columns and types; also where there are none."""
+    empty = pl.from_arrow(TABLES[table].schema.empty_table())
+    assert isinstance(empty, pl.DataFrame)
+    return pl.DataFrame(rows, schema=empty.schema, orient="row")

@@ -1,0 +1,89 @@
+r"""LaTeX that JSON took for its own escapes: found and put right.
+
+A model that writes ``"\frac"`` into a JSON string means a backslash; JSON reads a form feed and ``rac``. Five of
+JSON's escapes begin LaTeX commands: ``\b \f \n \r \t``. What a reader of the decoded string sees decides:
+
+    form feed or backspace, then a letter        always LaTeX: nobody means these characters in prose
+    backspace after a letter                     the ``\b`` of a regular expression, the same
+    tab, carriage return or newline, then the    LaTeX where the rest is no word and no name by itself:
+    rest of a command                            ``\theta`` (tab, heta), ``\nabla`` (newline, abla)
+    the same, where the rest is followed by {    LaTeX for commands that take an argument: ``\text{``
+    the same, where the rest is a word or name   LaTeX only in mathematics: ``$\nu$``, ``\( x \to 0 \)``, and for a
+    by itself: newline u, tab an, newline mid    newline in a display only after a character, as lines begin there too
+
+So a true newline before "not", "to" or "number" stays: ``\not`` would have left a newline and "ot". Escapes
+that JSON does not have (``\alpha``, ``\(``, ``\underline``) make the text invalid, and are read as a backslash.
+"""
+
+import re
+
+_TAB_ALWAYS = (
+    "heta|imes|au|anh|riangleq?|riangleleft|riangleright|herefore|hickapprox|hicksim|hinspace|extstyle|woheadrightarrow"
+)
+_TAB_BRACED = "ext(?:bf|it|rm|tt|sf|sc|up|md|normal|color|superscript|subscript)?|frac|ilde|binom|ag|itle|hispagestyle"
+_TAB_MATHS = "o|an|op|ilde|frac|ext|riangle"
+_NEWLINE_ALWAYS = (
+    "abla|ot|otin|otag|onumber|ewline|ewcommand|olimits|atural|eg|earrow|warrow|leq|geq|leqslant|geqslant"
+    "|subseteq|supseteq|leftarrow|rightarrow|Leftarrow|Rightarrow|Leftrightarrow|vdash|Vdash|vDash"
+)
+_NEWLINE_MATHS = "e|u|i|eq|eg|mid|sim|cong|less|gtr|exists|parallel|prec|succ"
+_RETURN_ALWAYS = "ho|ight|ightarrow|ightleftharpoons|ightharpoonup|brace|brack|vert|Vert|angle|ceil|floor|hd"
+_RETURN_MATHS = "m|oot|oman|ule"
+
+# The set in front lets a search skip all other characters at once.
+_ALWAYS = re.compile(
+    r"[\x08\t\n\f\r](?:(?<=\f)(?=[A-Za-z])"
+    r"|(?<=\x08)(?:(?=[A-Za-z])|(?<=[A-Za-z]\x08))"
+    rf"|(?<=\t)(?=(?:{_TAB_ALWAYS})(?![A-Za-z])|(?:{_TAB_BRACED})\{{)"
+    rf"|(?<=\n)(?=(?:{_NEWLINE_ALWAYS})(?![A-Za-z]))"
+    rf"|(?<=\r)(?=(?:{_RETURN_ALWAYS})(?![A-Za-z])))"
+)
+_MATHS_ONLY = re.compile(
+    rf"[\t\n\r](?:(?<=\t)(?=(?:{_TAB_MATHS})(?![A-Za-z]))"
+    rf"|(?<=\n)(?=(?:{_NEWLINE_MATHS})(?![A-Za-z]))"
+    rf"|(?<=\r)(?=(?:{_RETURN_MATHS})(?![A-Za-z])))"
+)
+# A dollar opens mathematics only before, and closes it only after, what is no space, and not before a digit:
+# "$5 a day, $7 a week" is money. No mathematics holds an empty line.
+_MATHS = re.compile(
+    r"(?P<display>\$\$(?:(?!\n\n|\$\$).){1,1000}\$\$|\\\[(?:(?!\n\n|\\\]).){1,1000}\\\]"
+    r"|\\begin\{(?P<name>\w+\*?)\}(?:(?!\n\n).){1,1000}?\\end\{(?P=name)\})"
+    r"|\\\((?:(?!\n\n|\\\)).){1,400}\\\)"
+    r"|(?<![\\$\w])\$(?=[^ $])(?:(?!\n\n)[^$]){1,400}(?<![\s\\])\$(?![\d$])",
+    re.DOTALL,
+)
+_LETTERS = {"\f": "f", "\x08": "b", "\t": "t", "\n": "n", "\r": "r"}
+_ESCAPE = re.compile(r'\\(?:u[0-9a-fA-F]{4}|["\\/bfnrt])|\\')
+_BEGINS_LINE = set("$[\\&\n")
+
+
+def latex_restored(text: str, *, unescaped: bool = False) -> str:
+    """The decoded string with its LaTeX put right; itself where there is nothing to put right.
+
+    ``unescaped``: its writer is known not to have escaped backslashes, so that in a display, too, a newline
+    before a command's rest is the command.
+    """
+    restored, fixes = _ALWAYS.subn(_command, text)
+    if _MATHS_ONLY.search(restored) is None:
+        return restored
+    unescaped = unescaped or fixes > 0
+
+    def in_maths(maths: re.Match[str]) -> str:
+        def command(found: re.Match[str]) -> str:
+            before = found.string[found.start() - 1 : found.start()]
+            if found[0] == "\n" and maths["display"] and (before in _BEGINS_LINE or (before == " " and not unescaped)):
+                return found[0]
+            return _command(found)
+
+        return _MATHS_ONLY.sub(command, maths[0])
+
+    return _MATHS.sub(in_maths, restored)
+
+
+def escapes_doubled(text: str) -> str:
+    r"""JSON text in which each backslash that begins no JSON escape stands for itself: ``\alpha`` as ``\\alpha``."""
+    return _ESCAPE.sub(lambda escape: "\\\\" if escape[0] == "\\" else escape[0], text)
+
+
+def _command(found: re.Match[str]) -> str:
+    return "\\" + _LETTERS[found[0]]

@@ -1,0 +1,98 @@
+"""One call to one server: post a body, take the answer as it came, give it a class. Never an exception.
+
+OpenAI's and Anthropic's SDKs are of one make: ``post`` sends a ready body through the SDK's authentication,
+headers and connections, and hands back the HTTP answer unparsed, at half the CPU of their typed calls.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, Protocol
+
+from tasks.models.classify import reply_to_error, reply_to_exception
+from tasks.models.envelope import decode, header, without_any_key, without_key
+from tasks.models.exchange import Reply, Request
+from tasks.models.outcomes import Outcome
+
+CALL_ID_HEADER = "X-Client-Request-Id"
+CONNECT_S = 30.0  # to open a connection; an answer may take as long as the endpoint's timeout
+KEEP_ALIVE_S = 30.0
+
+Body = dict[str, Any]
+
+
+class Client(Protocol):
+    """Asks one server. Used in one event loop, from many tasks at a time."""
+
+    async def ask(self, model: str, request: Request) -> Reply:
+        """``model`` is the vendor's own name. Only a cancellation is raised."""
+        ...
+
+    async def aclose(self) -> None: ...
+
+
+class PostingClient:
+    """A client over an SDK's ``post``. ``body`` and ``read`` are pure functions of one protocol."""
+
+    def __init__(
+        self,
+        sdk: Any,
+        path: str,
+        body: Callable[[str, Request], Body],
+        read: Callable[[str], Reply],
+        *,
+        key: str,
+        timeout_s: float,
+    ) -> None:
+        import httpx2
+
+        self._sdk = sdk
+        self._path = path
+        self._body = body
+        self._read = read
+        self._key = key
+        self._timeout_s = timeout_s
+        self._answer_type = httpx2.Response
+
+    async def ask(self, model: str, request: Request) -> Reply:
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                answer = await self._sdk.post(
+                    self._path,
+                    cast_to=self._answer_type,
+                    body=self._body(model, request),
+                    options={"headers": {CALL_ID_HEADER: request.call_id}},
+                )
+        except Exception as error:
+            answer = getattr(error, "response", None)
+            if answer is None:
+                return finished(reply_to_exception(error), request, self._key, self._timeout_s)
+            reply = reply_to_error(answer.status_code, decode(answer.content), answer.headers)
+        else:
+            reply = self._read(decode(answer.content))
+        return finished(reply, request, self._key, self._timeout_s, answer.headers)
+
+    async def aclose(self) -> None:
+        await self._sdk.close()
+
+
+def finished(
+    reply: Reply, request: Request, key: str, timeout_s: float, headers: Mapping[str, str] | None = None
+) -> Reply:
+    """The reply with the vendor's request id, with sizes where sizes are the matter, and without the API key.
+
+    A request id or an exception's text cannot hold it: no header of a request is ever read.
+    """
+    request_id = header(headers or {}, "x-request-id", "request-id", "X-Request-Id") or reply.request_id
+    error = reply.error
+    if reply.outcome is Outcome.TIMEOUT:
+        error = f"no answer within {timeout_s:g} s"
+    elif reply.outcome is Outcome.TOO_LONG:
+        sent = sum(len(message.text) for message in request.messages)
+        error = f"{error} ({sent:,} characters sent, max_output_tokens {request.max_output_tokens:,})"
+    return replace(
+        reply,
+        error=None if error is None else without_any_key(without_key(error, key)),
+        raw=None if reply.raw is None else without_key(reply.raw, key),
+        request_id=request_id,
+    )

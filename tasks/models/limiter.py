@@ -1,0 +1,66 @@
+"""The pace of one model in one process: calls in flight, requests and tokens a minute, and pauses."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from aiolimiter import AsyncLimiter
+
+from tasks.config import Limits
+
+WINDOW_S = 6.0  # what is allowed in a minute is handed out in tenths, so that no minute sees twice its limit
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 2.0, 60.0  # where the vendor does not say how long
+
+
+class Limiter:
+    """Used in one event loop. A cancelled wait takes nothing with it."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._places = asyncio.Semaphore(limits.max_concurrency)
+        self._requests = _bucket(limits.requests_per_minute)
+        self._tokens = _bucket(limits.tokens_per_minute)
+        self._most_tokens = limits.tokens_per_minute or 0
+        self._resume_at = 0.0
+        self._next_pause = FIRST_PAUSE_S
+
+    @asynccontextmanager
+    async def slot(self, expected_tokens: int = 0) -> AsyncIterator[None]:
+        """Hold a place for one call. More tokens than a minute allows count as a whole minute's."""
+        async with self._places:
+            await self._paused()
+            if self._requests is not None:
+                await self._requests.acquire()
+                await self._paused()
+            if self._tokens is not None:
+                left = float(min(expected_tokens, self._most_tokens))
+                while left > 0:
+                    part = min(left, self._tokens.max_rate)
+                    await self._tokens.acquire(part)
+                    left -= part
+                await self._paused()
+            yield
+
+    def pause(self, seconds: float) -> None:
+        """Let no call of this model begin for so long. A pause that lasts longer already stands."""
+        self._resume_at = max(self._resume_at, asyncio.get_running_loop().time() + seconds)
+
+    def rate_limited(self, retry_after: float | None) -> None:
+        """Pause as the vendor says (a tenth of a second at least), or twice as long each time where it says nothing."""
+        if retry_after is None:
+            retry_after, self._next_pause = self._next_pause, min(LONGEST_PAUSE_S, 2 * self._next_pause)
+        self.pause(max(retry_after, 0.1))
+
+    def went_well(self) -> None:
+        self._next_pause = FIRST_PAUSE_S
+
+    async def _paused(self) -> None:
+        while (seconds := self._resume_at - asyncio.get_running_loop().time()) > 0:
+            await asyncio.sleep(seconds)
+
+
+def _bucket(per_minute: int | None) -> AsyncLimiter | None:
+    """A bucket that holds a tenth of a minute's worth, and one request at the least."""
+    if per_minute is None:
+        return None
+    size = max(1.0, per_minute * WINDOW_S / 60)
+    return AsyncLimiter(size, 60 * size / per_minute)

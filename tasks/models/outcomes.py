@@ -1,0 +1,75 @@
+"""What can happen to a call, and what is done about it.
+
+class             what it is                                            remedy
+ok                parsed and valid                                      none
+rate_limited      429 for pace                                          wait; never counts as an attempt
+quota             429 or 402 for money or quota                         stop the model
+auth              401 or 403                                            stop the model
+model_gone        404 for the model                                     stop the model
+server            5xx, 408, 409                                         retry with backoff
+timeout           no answer in time                                     retry with backoff
+connection        reset, refused, or a body cut off                     retry with backoff
+truncated         stopped at the output limit, thinking included        once more with a larger limit
+refused           a refusal, a safety block, a blocked prompt           fail
+empty             nothing, or only thinking                             once more
+malformed         not the schema                                        ask again with the error
+out_of_contract   in the schema's shape, outside its meaning            ask again with the error
+too_long          the context overflows                                 fail
+rejected          another 4xx: the request itself is wrong              fail
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Outcome(StrEnum):
+    OK = "ok"
+    RATE_LIMITED = "rate_limited"
+    QUOTA = "quota"
+    AUTH = "auth"
+    MODEL_GONE = "model_gone"
+    SERVER = "server"
+    TIMEOUT = "timeout"
+    CONNECTION = "connection"
+    TRUNCATED = "truncated"
+    REFUSED = "refused"
+    EMPTY = "empty"
+    MALFORMED = "malformed"
+    OUT_OF_CONTRACT = "out_of_contract"
+    TOO_LONG = "too_long"
+    REJECTED = "rejected"
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """``tries``: attempts of this class before the call has failed. ``stops_model``: no further call is made to it."""
+
+    tries: int = 1
+    backoff: bool = False
+    larger_limit: bool = False
+    shows_error: bool = False
+    waits: bool = False
+    stops_model: bool = False
+
+
+_BACKOFF = Remedy(tries=5, backoff=True)
+_STOP = Remedy(stops_model=True)
+_SHOW_ERROR = Remedy(tries=3, shows_error=True)
+
+REMEDIES: dict[Outcome, Remedy] = {
+    Outcome.OK: Remedy(),
+    Outcome.RATE_LIMITED: Remedy(waits=True),
+    Outcome.QUOTA: _STOP,
+    Outcome.AUTH: _STOP,
+    Outcome.MODEL_GONE: _STOP,
+    Outcome.SERVER: _BACKOFF,
+    Outcome.TIMEOUT: _BACKOFF,
+    Outcome.CONNECTION: _BACKOFF,
+    Outcome.TRUNCATED: Remedy(tries=2, larger_limit=True),
+    Outcome.REFUSED: Remedy(),
+    Outcome.EMPTY: Remedy(tries=2),
+    Outcome.MALFORMED: _SHOW_ERROR,
+    Outcome.OUT_OF_CONTRACT: _SHOW_ERROR,
+    Outcome.TOO_LONG: Remedy(),
+    Outcome.REJECTED: Remedy(),
+}

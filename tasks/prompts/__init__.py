@@ -1,0 +1,53 @@
+"""Prompt templates, one text file for each kind of call; a template's hash is part of the call's id.
+
+A file holds the system text, a line ``=== user ===``, and the user text. ``{{name}}`` marks are filled in one
+pass, so that text which is put in is never searched for marks. Questions, answers and rubric items are data:
+they stand between fence lines whose mark is a hash of the data, which text written beforehand cannot contain.
+"""
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+from storage.ids import content_id
+from tasks.models import Message
+
+_MARK = re.compile(r"\{\{(\w+)\}\}")
+
+
+@dataclass(frozen=True)
+class Prompt:
+    name: str
+    system: str
+    user: str
+    id: str
+
+    def render(self, **values: str) -> tuple[Message, ...]:
+        """System and user message. A mark without a value raises ``KeyError``."""
+
+        def fill(template: str) -> str:
+            return _MARK.sub(lambda mark: values[mark[1]], template)
+
+        return Message("system", fill(self.system)), Message("user", fill(self.user))
+
+
+@cache
+def load_prompt(name: str) -> Prompt:
+    """The template ``tasks/prompts/<name>.md``."""
+    template = (files(__name__) / f"{name}.md").read_text(encoding="utf-8")
+    system, user = template.split("\n=== user ===\n")
+    return Prompt(name, system.strip(), user.strip(), content_id(template))
+
+
+def fenced(kind: str, text: str) -> str:
+    """``text`` between fence lines: ``<question fence="3f9ac21b">`` ... ``</question fence="3f9ac21b">``."""
+    mark = content_id(kind, text)[:8]
+    return f'<{kind} fence="{mark}">\n{text}\n</{kind} fence="{mark}">'
+
+
+def fenced_item(family: str, dimension: str, levels: list[str]) -> str:
+    """One rubric item as fenced text: family, dimension, and a line for each level."""
+    lines = [f"family: {family}", f"dimension: {dimension}"]
+    lines += [f"level {level}: {text}" for level, text in enumerate(levels)]
+    return fenced("rubric_item", "\n".join(lines))

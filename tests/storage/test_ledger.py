@@ -1,0 +1,161 @@
+"""The ledger: durable before counted, sealed whole, recovered to the last whole record."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from storage.ledger import Ledger, ledger_files
+from storage.schemas import LEDGER
+from storage.workspace import read_parquet
+
+
+def record(
+    call_id: str, attempt: int = 1, run: str = "r", batch: str = "answers s pool", **more: Any
+) -> dict[str, Any]:
+    blank: dict[str, Any] = dict.fromkeys(LEDGER.columns)
+    return blank | {
+        "call_id": call_id,
+        "attempt": attempt,
+        "run": run,
+        "stage": "answers",
+        "shard": "s",
+        "batch": batch,
+        "outcome": "ok",
+        "text": "one\n\u2028two",
+        "sanitized": False,
+        "finished_at": datetime(2026, 1, 1, tzinfo=UTC).isoformat(),
+        **more,
+    }
+
+
+def append(ledger: Ledger, *records: dict[str, Any]) -> None:
+    async def all_of_them() -> None:
+        await asyncio.gather(*map(ledger.append, records))
+
+    asyncio.run(all_of_them())
+
+
+def die(ledger: Ledger) -> None:
+    """End without closing: the segment stays as a killed process leaves it."""
+    assert ledger._file is not None
+    ledger._file.close()
+
+
+def found(ledger: Ledger, *call_ids: str) -> list[str]:
+    return ledger.records("answers", "none", pl.Series(call_ids, dtype=pl.String))["call_id"].to_list()
+
+
+def test_an_appended_record_is_on_disk_before_append_returns(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path, "r")
+    append(ledger, record("a"), record("b"))
+    die(ledger)
+    (segment,) = (tmp_path / "ledger" / "open").glob("*.jsonl")
+    assert segment.read_bytes().count(b"\n") == 2
+
+
+def test_a_sealed_batch_is_one_part_and_leaves_no_segment(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path, "r")
+    append(ledger, record("a"), record("b"))
+    ledger.seal("answers", "s", "answers s pool")
+    ledger.close()
+    assert len(ledger_files(tmp_path)) == 1
+    assert list((tmp_path / "ledger" / "open").iterdir()) == []
+    assert read_parquet(LEDGER, ledger_files(tmp_path))["text"].to_list() == ["one\n\u2028two"] * 2
+
+
+def test_records_are_found_by_call_whatever_batch_holds_them(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path, "r")
+    append(ledger, record("a"), record("b", batch="answers t pool"), record("c"))
+    ledger.seal("answers", "s", "answers s pool")
+    ledger.seal("answers", "t", "answers t pool")
+    ledger.close()
+    assert found(ledger, "a", "b") == ["a", "b"]
+    assert found(Ledger(tmp_path, "r2"), "b", "c", "d") == ["b", "c"]
+
+
+def test_what_a_dead_process_left_is_sealed_once_and_a_torn_line_is_cut(tmp_path: Path) -> None:
+    dead = Ledger(tmp_path, "dead")
+    append(dead, record("a"), record("b"))
+    die(dead)
+    (segment,) = (tmp_path / "ledger" / "open").glob("*.jsonl")
+    segment.write_bytes(segment.read_bytes()[:-20])
+    ledger = Ledger(tmp_path, "next")
+    assert ledger.recovered == 1
+    assert found(ledger, "a", "b") == ["a"]
+    assert not segment.exists()
+    assert Ledger(tmp_path, "after").recovered == 0
+
+
+def test_a_segment_left_after_its_batch_was_sealed_adds_nothing(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path, "dead")
+    append(ledger, record("a"))
+    ledger.seal("answers", "s", "answers s pool")
+    die(ledger)
+    again = Ledger(tmp_path, "next")
+    assert again.recovered == 0
+    assert found(again, "a") == ["a"]
+
+
+def test_a_damaged_line_in_the_middle_is_set_aside_and_the_rest_recovered(tmp_path: Path) -> None:
+    dead = Ledger(tmp_path, "dead")
+    append(dead, record("a"), record("b"))
+    die(dead)
+    (segment,) = (tmp_path / "ledger" / "open").glob("*.jsonl")
+    first, second = segment.read_bytes().splitlines()
+    segment.write_bytes(first[:-5] + b"\n" + second + b"\n")
+    assert found(Ledger(tmp_path, "next"), "a", "b") == ["b"]
+    assert len(list((tmp_path / "ledger" / "open").glob("*.damaged"))) == 1
+
+
+def test_a_failed_write_is_raised_and_what_was_acknowledged_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = Ledger(tmp_path, "r")
+    append(ledger, record("a"))
+
+    def full_disk(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full_disk)
+    with pytest.raises(OSError, match="No space left"):
+        append(ledger, record("b"))
+    monkeypatch.undo()
+    append(ledger, record("c"))
+    die(ledger)
+    assert found(Ledger(tmp_path, "next"), "a", "b", "c") == ["a", "c"]
+
+
+KILLED = """
+import asyncio, sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[2])
+from test_ledger import record
+from storage.ledger import Ledger
+
+async def main():
+    ledger = Ledger(Path(sys.argv[1]), "killed")
+    for number in range(100_000):
+        await ledger.append(record(f"{number:06}"))
+        print(number, flush=True)
+
+asyncio.run(main())
+"""
+
+
+def test_kill_9_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
+    arguments = [sys.executable, "-c", KILLED, str(tmp_path), str(Path(__file__).parent)]
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        acknowledged = [int(process.stdout.readline()) for _ in range(20)]
+        process.send_signal(signal.SIGKILL)
+    ledger = Ledger(tmp_path, "next")
+    ids = [f"{number:06}" for number in acknowledged]
+    assert found(ledger, *ids) == ids

@@ -1,0 +1,94 @@
+"""Runs for tests: the real simulator over real HTTP, the whole pipeline with Prefect or without."""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from flows.build import build, do_batch, do_step, open_run
+from flows.progress import Progress
+from storage.schemas import TABLES
+from storage.workspace import Workspace
+from tasks import questions
+from tasks.config import Config, load_config
+from tasks.models.pool import ModelPool
+
+# What differs between two runs of the same work: when and how often, never what.
+PASSING = ("attempts", "latency_s", "request_id", "finished_at")
+
+
+@dataclass
+class Simulator:
+    url: str
+
+    def get(self, path: str) -> Any:
+        with urllib.request.urlopen(f"{self.url}/_sim/{path}", timeout=10) as response:
+            return json.load(response)
+
+    def post(self, path: str, body: Any = None) -> None:
+        data = json.dumps(body or {}).encode()
+        request = urllib.request.Request(f"{self.url}/_sim/{path}", data, {"Content-Type": "application/json"})
+        with urllib.request.urlopen(request, timeout=10):
+            pass
+
+    def answered(self) -> dict[str, int]:
+        """How often each call id was answered."""
+        served: dict[str, int] = self.get("served")
+        return served
+
+    def calls(self) -> int:
+        return sum(self.answered().values())
+
+
+NAMES = ["Ann", "Ben", "Cleo", "Dmitri", "Esi", "Farid", "Grace", "Hugo", "Ines", "Jun", "Kofi", "Lena"]
+GOODS = ["pears", "stamps", "marbles", "lanterns", "buttons", "kites", "acorns", "ribbons", "candles"]
+QUESTIONS = [
+    {
+        "question": f"{name} packs {goods} into {3 + i} crates of {4 + 2 * i}, gives {2 + i} {goods} to the "
+        f"{place}, and later doubles what is left. How many {goods} does {name} have?",
+        "answer": str(2 * ((3 + i) * (4 + 2 * i) - 2 - i)),
+    }
+    for i, (name, goods, place) in enumerate(
+        zip(NAMES, GOODS + GOODS, ["school", "market", "museum", "harbour"] * 3, strict=False)
+    )
+]
+
+
+def build_without_prefect(config: Config, folder: Path, *, retry_failed: bool = False) -> Workspace:
+    """The whole pipeline in this process."""
+    place = Workspace(folder)
+
+    async def all_of_it() -> None:
+        async with ModelPool(config) as pool:
+            with open_run(config, place, pool, Progress("test"), retry_failed=retry_failed) as run:
+                await build(run, do_batch, do_step)
+
+    with place.lock():
+        place.claim(config.name, simulated=config.simulated)
+        if not questions.stands(place, config):
+            questions.read_questions(place, config)
+        asyncio.run(all_of_it())
+    return place
+
+
+def load(path: Path, *overrides: str) -> Config:
+    return load_config(path, list(overrides))
+
+
+def criticgen(*arguments: str | Path, env: dict[str, str] | None = None) -> "subprocess.CompletedProcess[str]":
+    """The command in a process of its own, with a width that no table is cut at."""
+    command = [sys.executable, "-c", "from flows.cli import main; main()", *map(str, arguments)]
+    environment = os.environ | {"COLUMNS": "200"} | (env or {})
+    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=280, check=False)
+
+
+def tables_of(place: Workspace) -> dict[str, pl.DataFrame]:
+    """Every table, sorted, without what differs between two runs of the same work."""
+    return {name: place.read_table(name).drop(PASSING, strict=False).sort(pl.all().exclude("votes")) for name in TABLES}

@@ -1,0 +1,151 @@
+"""What happens to one call: a pure function of its attempts, and a ledger record before each is parsed."""
+
+import asyncio
+from typing import Annotated, Any
+
+import pytest
+from pydantic import BaseModel, Field
+
+from storage.ledger import Record
+from tasks.calls import Again, Attempt, Caller, next_step, read_attempt
+from tasks.config import Model
+from tasks.models import Message, Outcome, Reply, Request, Usage
+
+MODEL = Model(name="openai/sim-x", max_output_tokens=100)
+
+
+class Score(BaseModel):
+    model_config = {"extra": "forbid", "strict": True}
+    score: Annotated[int, Field(ge=0, le=5)]
+
+
+class Pool:
+    """Answers with the given replies, in turn."""
+
+    def __init__(self, *replies: Reply) -> None:
+        self.replies = list(replies)
+        self.asked: list[Request] = []
+
+    async def ask(self, model: Model, request: Request) -> Reply:
+        self.asked.append(request)
+        return self.replies.pop(0)
+
+
+class Records(list[Record]):
+    run = "this"
+
+    async def append(self, record: Record) -> None:  # type: ignore[override]
+        super().append(record)
+
+
+class Silent:
+    def begin(self, stage: str, wanted: int, done: int) -> None: ...
+    def attempt(self, record: Record) -> None: ...
+    def ended(self, stage: str, outcome: Outcome | None) -> None: ...
+
+
+def settle(pool: Pool, **more: Any) -> tuple[Outcome | None, Records]:
+    records = Records()
+    caller = Caller(pool, records, lambda model, reply: None, False, Silent(), **more)
+    outcome = asyncio.run(
+        caller.settle(
+            {"call_id": "c"},
+            MODEL,
+            [],
+            record={"call_id": "c", "stage": "trajectories"},
+            messages=lambda row: (Message("user", "judge"),),
+            output=Score,
+            schema=Score.model_json_schema(),
+        )
+    )
+    return outcome, records
+
+
+def ok(text: str) -> Reply:
+    return Reply(Outcome.OK, text=text, raw=text, usage=Usage(10, 0, 5))
+
+
+def test_a_good_answer_is_asked_for_once() -> None:
+    pool = Pool(ok('{"score": 3}'))
+    outcome, records = settle(pool)
+    assert (outcome, len(pool.asked), records[0]["attempt"]) == (Outcome.OK, 1, 1)
+
+
+def test_a_malformed_answer_is_shown_with_its_error_and_asked_again() -> None:
+    pool = Pool(ok("no JSON at all"), ok('{"score": 3}'))
+    outcome, records = settle(pool)
+    assert outcome is Outcome.OK
+    assert [message.role for message in pool.asked[1].messages] == ["user", "assistant", "user"]
+    assert pool.asked[1].messages[1].text == "no JSON at all"
+    assert [record["raw"] for record in records] == ["no JSON at all", '{"score": 3}']
+
+
+@pytest.mark.parametrize("text", ['{"score": 6}', '{"score": 4.5}', '{"score": "4-5"}', '{"score": null}'])
+def test_a_score_outside_the_contract_is_never_clamped_and_fails_after_three(text: str) -> None:
+    pool = Pool(ok(text), ok(text), ok(text))
+    outcome, records = settle(pool)
+    assert outcome in (Outcome.OUT_OF_CONTRACT, Outcome.MALFORMED)
+    assert len(records) == 3
+
+
+def test_waits_for_a_rate_limit_are_no_attempts() -> None:
+    limited = Reply(Outcome.RATE_LIMITED)
+    outcome, records = settle(Pool(limited, limited, ok('{"score": 3}')))
+    assert outcome is Outcome.OK
+    assert len(records) == 1
+
+
+def test_a_truncated_answer_is_asked_once_more_with_a_larger_limit() -> None:
+    cut = Reply(Outcome.TRUNCATED, text='{"sc')
+    pool = Pool(cut, cut)
+    outcome, _ = settle(pool)
+    assert outcome is Outcome.TRUNCATED
+    assert [request.max_output_tokens for request in pool.asked] == [100, 400]
+
+
+def test_a_stopped_model_leaves_the_call_to_be_done() -> None:
+    outcome, records = settle(Pool(Reply(Outcome.QUOTA, error="no money left")))
+    assert outcome is None
+    assert records[0]["outcome"] == "quota"
+    assert settle(Pool(), stopped={MODEL.name: "quota"}) == (None, [])
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "step"),
+    [
+        ([], Again()),
+        (["ok"], Outcome.OK),
+        (["refused"], Outcome.REFUSED),
+        (["refused", "ok"], Outcome.OK),
+        (["too_long"], Outcome.TOO_LONG),
+        (["empty"], Again()),
+        (["empty", "empty"], Outcome.EMPTY),
+        (["server"], Again(backoff_s=1.0)),
+        (["server", "server"], Again(backoff_s=2.0)),
+        (["server"] * 5, Outcome.SERVER),
+        (["truncated", "server"], Again(larger_limit=True, backoff_s=1.0)),
+        (["quota"], Again()),
+        (["auth", "auth"], Again()),
+    ],
+)
+def test_the_next_step_follows_from_the_attempts(outcomes: list[str], step: Again | Outcome) -> None:
+    assert next_step([Attempt(Outcome(outcome), "r") for outcome in outcomes]) == step
+
+
+def test_a_retry_counts_only_its_own_runs_failures() -> None:
+    failed = [Attempt(Outcome.REFUSED, "before")]
+    assert next_step(failed, retry_of_run="now") == Again()
+    assert next_step([*failed, Attempt(Outcome.REFUSED, "now")], retry_of_run="now") is Outcome.REFUSED
+    assert next_step([Attempt(Outcome.OK, "before")], retry_of_run="now") is Outcome.OK
+
+
+def test_no_call_goes_on_for_ever() -> None:
+    mixed = ["server", "timeout", "connection", "malformed", "out_of_contract", "empty"] * 2
+    assert isinstance(next_step([Attempt(Outcome(outcome), "r") for outcome in mixed]), Outcome)
+
+
+def test_an_attempt_is_read_from_its_record_alone() -> None:
+    record = {"outcome": "ok", "text": '{"score": 2}', "error": None, "run": "r", "sanitized": False}
+    value = read_attempt(record, Score).value
+    assert value is not None
+    assert value.value.score == 2

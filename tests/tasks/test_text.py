@@ -1,0 +1,135 @@
+"""Tokens as literals, and what holds of every text."""
+
+import unicodedata
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, strategies as st
+
+from tasks.text import Mode, lowered, ngram_hashes, ngrams, normalized, token_hashes, tokenize, tokens_of
+
+TEXTS = st.text(alphabet=st.characters(codec="utf-8"), max_size=30)
+NEAR_TEXTS = st.lists(st.sampled_from(["a", "b", "c", " "]), max_size=12).map("".join)
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("Don't pay 1,234.50, or 3.14.", ["don't", "pay", "1,234.50", "or", "3.14"]),
+        ("well-known (rock'n'roll), 'quoted' $5%", ["well", "-", "known", "rock'n'roll", "quoted", "5"]),
+        (r"\frac{1}{2}\Alpha_i x^2", [r"\frac", "1", "2", r"\alpha", "i", "x", "^", "2"]),
+        ("a<=b, x*y/z ≤ ∑ \u2212 |t|", list("a<=bx*y/z≤∑\u2212|t|")),
+        ("def f(x_1): return a[0] != 1e-5", ["def", "f", "x", "1", "return", "a", "0", "=", "1e", "-", "5"]),
+        (
+            "16-3-4=<<16-3-4=9>>9",
+            ["16", "-", "3", "-", "4", "=", "<", "<", "16", "-", "3", "-", "4", "=", "9", ">", ">", "9"],
+        ),
+        ("x² + ½, v1.2.3; 1, 2 and 1,2", ["x²", "+", "½", "v1.2.3", "1", "2", "and", "1,2"]),
+    ],
+)
+def test_english_latex_and_code_tokens(text: str, tokens: list[str]) -> None:
+    assert tokens_of(text, "word") == tokens
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("我喜欢数学,3个苹果。", ["我", "喜", "欢", "数", "学", "3", "个", "苹", "果"]),
+        ("ラーメンを3杯。", ["ラ", "ー", "メ", "ン", "を", "3", "杯"]),
+        ("人々\u3007", ["人", "々", "\u3007"]),
+        ("葛\U000e0100城", ["葛\U000e0100", "城"]),
+        ("안녕하세요 세계", ["안녕하세요", "세계"]),
+        ("مرحبا، بالعالم ٣", ["مرحبا", "بالعالم", "٣"]),
+        ("\uff11\uff12\uff13 \uff21\uff22", ["\uff11\uff12\uff13", "\uff41\uff42"]),
+        ("ok \U0001f600\U0001f469\u200d\U0001f4bb ok", ["ok", "ok"]),
+        ("\u2764\ufe0f a", ["\ufe0f", "a"]),
+        ("Janet\u2019s \u201cduck\u201d", ["janet", "s", "duck"]),
+    ],
+)
+def test_tokens_of_other_scripts(text: str, tokens: list[str]) -> None:
+    assert tokens_of(text, "word") == tokens
+
+
+def test_a_combining_mark_makes_the_same_token_as_its_letter() -> None:
+    assert tokens_of("e\u0301te\u0301 \u304b\u3099", "word") == ["\u00e9t\u00e9", "\u304c"]
+
+
+def test_lower_case_is_per_code_point() -> None:
+    assert tokens_of("\u03a3\u039f\u03a3 ISTANBUL \u0130x", "word") == [
+        "\u03c3\u03bf\u03c3",
+        "istanbul",
+        "i\u0307x",
+    ]
+
+
+def test_lower_case_of_a_text_is_that_of_its_code_points() -> None:
+    every = [chr(point) for point in range(0x110000) if not 0xD800 <= point < 0xE000]
+    kept = [char for char in every if unicodedata.normalize("NFC", char) == char]
+    assert [lowered(char) for char in kept] == [char.lower() for char in kept]
+    assert lowered("A\u03a3 ") == "a\u03c3 "
+
+
+@pytest.mark.parametrize("mode", ["word", "ws"])
+@pytest.mark.parametrize("space", ["\u0085", "\u00a0", "\u2028", "\u3000", "\t\r\n ", "\x1c"])
+def test_unicode_whitespace_separates(space: str, mode: Mode) -> None:
+    assert tokens_of(f"a{space}b", mode) == ["a", "b"]
+
+
+def test_mode_ws_separates_by_whitespace_alone() -> None:
+    assert tokens_of("The  cat, (3.5)\n\u6211\u4eec \u200b", "ws") == ["the", "cat,", "(3.5)", "\u6211\u4eec", "\u200b"]
+
+
+def test_a_null_text_has_no_tokens() -> None:
+    texts = pl.Series("t", ["a b", None, ""], dtype=pl.String)
+    assert tokenize(texts, "word").to_list() == [["a", "b"], [], []]
+    assert normalized(texts, "word").to_list() == ["a b", "", ""]
+    assert ngram_hashes(texts, 1, "word").counts.tolist() == [2, 0, 0]
+
+
+def test_normalized_text_is_its_tokens_or_else_itself() -> None:
+    texts = pl.Series(["  Yes,  it IS! ", "[ (\u00a0] ", "[ ( ["])
+    assert normalized(texts, "word").to_list() == ["yes it is", "[ ( ]", "[ ( ["]
+
+
+def test_ngrams_never_cross_texts() -> None:
+    hashes, offsets = ngram_hashes(pl.Series(["a b c", "d", "", "b c d"]), 2, "word")
+    assert offsets.tolist() == [0, 2, 2, 2, 4]
+    assert hashes[1] == hashes[2]
+    assert len(set(hashes.tolist())) == 3
+
+
+def test_ngrams_of_no_text_and_of_no_tokens() -> None:
+    with pytest.raises(ValueError, match="n is at least 1"):
+        ngram_hashes(pl.Series(["a"]), 0, "word")
+    assert ngram_hashes(pl.Series([], dtype=pl.String), 4, "word").offsets.tolist() == [0]
+    assert ngram_hashes(pl.Series(["a b c"]), 4, "word").counts.tolist() == [0]
+
+
+@given(st.lists(NEAR_TEXTS, max_size=6), st.integers(1, 5))
+def test_equal_ngrams_have_equal_hashes_and_others_differ(texts: list[str], n: int) -> None:
+    lists = [text.split() for text in texts]
+    grams = [tuple(tokens[at : at + n]) for tokens in lists for at in range(len(tokens) - n + 1)]
+    hashes, offsets = ngram_hashes(pl.Series(texts, dtype=pl.String), n, "ws")
+    assert np.diff(offsets).tolist() == [max(len(tokens) - n + 1, 0) for tokens in lists]
+    by_gram = dict(zip(grams, hashes.tolist(), strict=True))
+    assert [by_gram[gram] for gram in grams] == hashes.tolist()
+    assert len(set(by_gram.values())) == len(by_gram)
+
+
+@given(TEXTS)
+def test_word_tokens_hold_no_space_and_do_not_depend_on_the_unicode_form(text: str) -> None:
+    tokens = tokens_of(text, "word")
+    assert all(token and token.split() == [token] for token in tokens)
+    assert tokens_of(unicodedata.normalize("NFD", text), "word") == tokens
+
+
+@given(st.lists(TEXTS, max_size=4))
+def test_every_path_has_the_same_tokens(texts: list[str]) -> None:
+    series = pl.Series(texts, dtype=pl.String)
+    for mode in ("word", "ws"):
+        lists = tokenize(series, mode).to_list()
+        assert token_hashes(series, mode).counts.tolist() == [len(tokens) for tokens in lists]
+        joined = normalized(series, mode).to_list()
+        assert all(text == " ".join(tokens) for text, tokens in zip(joined, lists, strict=True) if tokens)
+        assert np.array_equal(ngrams(token_hashes(series, mode), 1).counts, token_hashes(series, mode).counts)
