@@ -11,6 +11,7 @@ from rich.progress import BarColumn, Progress as Bars, TaskID, TextColumn, TimeR
 
 from storage.ledger import Record
 from tasks.models import Outcome
+from tasks.models.outcomes import UNBILLED
 
 PLAIN_EVERY_S = 5.0
 
@@ -54,6 +55,7 @@ class Progress:
         )
         self._ids: dict[str, TaskID] = {}
         self._printed = time.monotonic()
+        self._shown: dict[str, tuple[int, int]] = {}
 
     def __enter__(self) -> "Progress":
         self._bars.start()
@@ -76,7 +78,7 @@ class Progress:
         tally = self.tallies[record["stage"]]
         tally.calls += 1
         tally.tokens += (record["input_tokens"] or 0) + (record["output_tokens"] or 0)
-        if record["raw"] is not None:
+        if record["outcome"] not in UNBILLED:
             tally.add_cost(record["cost_usd"])
 
     def ended(self, stage: str, outcome: Outcome | None) -> None:
@@ -97,4 +99,6 @@ class Progress:
     def _print(self) -> None:
         self._printed = time.monotonic()
         for stage, tally in self.tallies.items():
-            print(f"{stage}: {tally.done} of {tally.wanted} done, {tally.line()}", file=sys.stderr, flush=True)
+            if self._shown.get(stage) != (tally.done, tally.wanted):
+                self._shown[stage] = (tally.done, tally.wanted)
+                print(f"{stage}: {tally.done} of {tally.wanted} done, {tally.line()}", file=sys.stderr, flush=True)

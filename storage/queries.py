@@ -49,7 +49,7 @@ def query(workspace: Workspace, sql: str) -> "pl.DataFrame":
                 raise QueryError(f"expected one statement, found {len(statements)}")
             if statements[0].type not in (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN):
                 raise QueryError("only SELECT (and DESCRIBE, SUMMARIZE, EXPLAIN) is allowed: queries are read-only")
-            frame = pl.from_arrow(connection.execute(statements[0]).to_arrow_table())
+            frame = pl.from_arrow(connection.sql(sql).to_arrow_table())
         except duckdb.Error as error:
             raise QueryError(str(error)) from None
     assert isinstance(frame, pl.DataFrame)

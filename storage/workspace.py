@@ -158,7 +158,7 @@ def write_parquet(path: Path, table: Table, frame: pl.DataFrame) -> None:
         unknown, missing = set(frame.columns) - set(table.columns), set(table.columns) - set(frame.columns)
         raise WorkspaceError(f"table {table.name}: unknown columns {sorted(unknown)}, missing {sorted(missing)}")
     path.parent.mkdir(parents=True, exist_ok=True)
-    arrow = frame.select(table.columns.keys()).to_arrow().cast(table.schema)
+    arrow = frame.select(list(table.columns)).to_arrow().cast(table.schema)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     with temporary.open("wb") as file:
         pq.write_table(arrow, file, compression="zstd")

@@ -22,6 +22,7 @@ from storage.workspace import Workspace, now
 from tasks.calls import Attempt, Caller, Row, next_step, read_attempt
 from tasks.config import Config, Model
 from tasks.models import Message, Outcome
+from tasks.models.outcomes import UNBILLED
 from tasks.prompts import load_prompt
 from tasks.structured import Parsed
 
@@ -281,20 +282,20 @@ def calls_table(
         orient="row",
     )
 
-    def known_sum(name: str) -> pl.Expr:
-        """Null when any attempt that had a response did not report it."""
-        answered = pl.col("raw").is_not_null()
-        unknown = (pl.col(name).is_null() & answered).any()
-        return pl.when(~unknown).then(pl.col(name).sum()).alias(name)
+    def reported(name: str) -> pl.Expr:
+        """The sum of what was reported; null when nothing was."""
+        return pl.when(pl.col(name).is_not_null().any()).then(pl.col(name).sum()).alias(name)
+
+    unknown = pl.col("cost_usd").is_null() & ~pl.col("outcome").is_in([o.value for o in UNBILLED])
 
     last = ("stage", "shard", "batch", "model", "prompt", "question_id", "answer_id", "item_id")
     calls = records.group_by("call_id", maintain_order=True).agg(
         *[pl.col(name).last() for name in (*last, "latency_s", "request_id", "finished_at")],
         pl.len().cast(pl.Int16).alias("attempts"),
-        *[known_sum(name) for name in ("input_tokens", "cached_tokens", "output_tokens", "thinking_tokens")],
-        known_sum("cost_usd"),
+        *[reported(name) for name in ("input_tokens", "cached_tokens", "output_tokens", "thinking_tokens")],
+        pl.when(~unknown.any()).then(pl.col("cost_usd").sum()).alias("cost_usd"),
     )
-    return calls.join(verdicts, on="call_id").select(CALLS.columns.keys()).sort("call_id")
+    return calls.join(verdicts, on="call_id").select(list(CALLS.columns)).sort("call_id")
 
 
 def frame_for(table: str, rows: Sequence[Row]) -> pl.DataFrame:

@@ -120,7 +120,7 @@ def rubric_rows(workspace: Workspace) -> pl.DataFrame:
     rows = rubrics.join(quality(scores), on="answer_id", how="left").with_columns(
         instance_id="answer_id", call_ids=pl.concat_list("answer_id", "call_id")
     )
-    return _with_passport(workspace, rows).select(RUBRIC_DATA.columns.keys())
+    return _with_passport(workspace, rows).select(list(RUBRIC_DATA.columns))
 
 
 def refine_rows(workspace: Workspace) -> pl.DataFrame:
@@ -142,7 +142,7 @@ def refine_rows(workspace: Workspace) -> pl.DataFrame:
             call_ids=pl.concat_list("answer_id", "rubric_call", "call_id", pl.col("judge_calls")),
         )
     )
-    return _with_passport(workspace, rows).select(REFINE_DATA.columns.keys())
+    return _with_passport(workspace, rows).select(list(REFINE_DATA.columns))
 
 
 def _with_passport(workspace: Workspace, rows: pl.DataFrame) -> pl.DataFrame:

@@ -78,7 +78,7 @@ def split(
         (pl.col("data_set") == name) & pl.col("cluster").is_in(list(chosen)) for name, chosen in tests.items()
     )
     table = rows.with_columns(split=pl.when(test).then(pl.lit("test")).otherwise(pl.lit("train")))
-    return table.select(SPLITS.columns).sort(pl.col("data_set") == REFINE, "instance_id")
+    return table.select(*SPLITS.columns).sort(pl.col("data_set") == REFINE, "instance_id")
 
 
 def certificate(

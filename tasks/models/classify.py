@@ -1,19 +1,19 @@
 """Which class of failure an answer or an exception is: one table.
 
     class           status             what the error says
-    too_long        429                more tokens in one request than the limit of a whole minute
-    quota           429                a daily quota, or a limit of nothing at all
+    too_long        429                one request asks for more than a whole minute allows
+    quota           429                Google's quota of a day, or a limit of nothing at all
     rate_limited    429                a quota per minute, or when to try again
     quota           402                anything
     quota           400, 403, 429      money: a plan, credits, billing, a spend limit
     rate_limited    429                anything else
     auth            400                the key is not valid, or not from here
+    refused         400, 403, 422      a content policy
     auth            401, 403           anything else
     model_gone      404, 410           the model
     model_gone      400                the model does not exist or is retired
     too_long        413                anything
     too_long        400, 422, 500      the context overflows
-    refused         400, 403, 422      a content policy
     server          408, 409, 425, 499 and 5xx
     rejected        any other
 
@@ -30,7 +30,6 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-import aiohttp
 import orjson
 
 from tasks.models.envelope import clean, header, load_object, string
@@ -170,14 +169,16 @@ def reply_to_error(status: int | None, body: str, headers: Mapping[str, str] | N
 
 
 def outcome_of_exception(error: Exception) -> Outcome:
-    """The class of an exception: its innermost cause decides."""
-    *links, root = _chain(error)
-    if isinstance(root, TimeoutError) or "Timeout" in type(root).__name__:
+    """The class of an exception. Whether it is a timeout, its innermost cause says."""
+    import aiohttp
+
+    chain = _chain(error)
+    if isinstance(chain[-1], TimeoutError) or "Timeout" in type(chain[-1]).__name__:
         return Outcome.TIMEOUT
-    if isinstance(root, aiohttp.InvalidURL) or "UnsupportedProtocol" in type(root).__name__:
+    if any(isinstance(link, aiohttp.InvalidURL) or "UnsupportedProtocol" in type(link).__name__ for link in chain):
         return Outcome.REJECTED
     broken = (OSError, EOFError, zlib.error, aiohttp.ClientError)
-    if isinstance(root, broken) or any(type(link).__name__ == "APIConnectionError" for link in (*links, root)):
+    if any(isinstance(link, broken) or type(link).__name__ == "APIConnectionError" for link in chain):
         return Outcome.CONNECTION
     return Outcome.REJECTED
 

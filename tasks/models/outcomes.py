@@ -73,3 +73,16 @@ REMEDIES: dict[Outcome, Remedy] = {
     Outcome.TOO_LONG: Remedy(),
     Outcome.REJECTED: Remedy(),
 }
+
+# Answers that no vendor bills. A call that timed out or broke off may have been billed.
+UNBILLED = frozenset(
+    {
+        Outcome.RATE_LIMITED,
+        Outcome.QUOTA,
+        Outcome.AUTH,
+        Outcome.MODEL_GONE,
+        Outcome.SERVER,
+        Outcome.TOO_LONG,
+        Outcome.REJECTED,
+    }
+)

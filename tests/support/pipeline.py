@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+import yaml
 
 from flows.build import build, do_batch, do_step, open_run
 from flows.progress import Progress
@@ -47,18 +48,34 @@ class Simulator:
         return sum(self.answered().values())
 
 
-NAMES = ["Ann", "Ben", "Cleo", "Dmitri", "Esi", "Farid", "Grace", "Hugo", "Ines", "Jun", "Kofi", "Lena"]
-GOODS = ["pears", "stamps", "marbles", "lanterns", "buttons", "kites", "acorns", "ribbons", "candles"]
+PEOPLE = ["Ann", "Ben", "Cleo", "Dmitri", "Esi", "Farid"]
+GOODS = ["pears", "stamps", "marbles", "lanterns", "buttons", "kites"]
 QUESTIONS = [
     {
-        "question": f"{name} packs {goods} into {3 + i} crates of {4 + 2 * i}, gives {2 + i} {goods} to the "
-        f"{place}, and later doubles what is left. How many {goods} does {name} have?",
+        "question": f"{name} packs {goods} into {3 + i} crates of {4 + 2 * i}, gives {2 + i} {goods} away, "
+        f"and later doubles what is left. How many {goods} does {name} have?",
         "answer": str(2 * ((3 + i) * (4 + 2 * i) - 2 - i)),
     }
-    for i, (name, goods, place) in enumerate(
-        zip(NAMES, GOODS + GOODS, ["school", "market", "museum", "harbour"] * 3, strict=False)
-    )
+    for i, (name, goods) in enumerate(zip(PEOPLE, GOODS, strict=True))
 ]
+
+
+def write_config(folder: Path, url: str, name: str = "config", **changes: Any) -> Path:
+    """A config over the made questions and the simulator at ``url``."""
+    (folder / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in QUESTIONS))
+    source = {"name": "made", "path": "questions.jsonl", "question": "question", "reference_answer": "answer"}
+    values: dict[str, Any] = {
+        "name": "made",
+        "sources": [source],
+        "shard_size": 2,
+        "simulator": {"url": url},
+        "answers": {"generators": ["openai/sim-tiny", "google/sim-medium"]},
+        "teacher": "openai/sim-teacher",
+        "judges": ["anthropic/sim-judge-a", "google/sim-judge-b"],
+    }
+    path = folder / f"{name}.yaml"
+    path.write_text(yaml.safe_dump(values | changes))
+    return path
 
 
 def build_without_prefect(config: Config, folder: Path, *, retry_failed: bool = False) -> Workspace:

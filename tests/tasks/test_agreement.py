@@ -34,7 +34,8 @@ def test_quadratic_weighted_kappa_by_hand() -> None:
     # Scores 1 1 2 3 and 1 2 2 5. Observed (i-j)^2: 0 + 1 + 0 + 4 = 5. Expected: all 16 pairs, squared, over 4:
     # 1 against 1 2 2 5: 0+1+1+16 = 18, twice; 2: 1+0+0+9 = 10; 3: 4+1+1+4 = 10; together 56 / 4 = 14.
     kappa = weighted_kappa(score_matrix(np.array([1.0, 1, 2, 3]), np.array([1.0, 2, 2, 5])))
-    assert kappa == (pytest.approx(1 - 5 / 14), None)
+    assert kappa.value == pytest.approx(1 - 5 / 14)
+    assert kappa.note is None
 
 
 def test_kappa_of_equal_opposite_and_constant_raters() -> None:

@@ -40,7 +40,7 @@ def table(
 
 
 def reasons(rows: list[tuple[int | None, list[int | None]]], **settings: int) -> list[str]:
-    found = table(rows, **settings)  # type: ignore[arg-type]
+    found = table(rows, **settings)
     assert found["kept"].to_list() == [reason == "agreement" for reason in found["reason"]]
     return found["reason"].to_list()
 
