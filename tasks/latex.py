@@ -8,8 +8,9 @@ JSON's escapes begin LaTeX commands: ``\b \f \n \r \t``. What a reader of the de
     tab, carriage return or newline, then the    LaTeX where the rest is no word and no name by itself:
     rest of a command                            ``\theta`` (tab, heta), ``\nabla`` (newline, abla)
     the same, where the rest is followed by {    LaTeX for commands that take an argument: ``\text{``
-    the same, where the rest is a word or name   LaTeX only in mathematics: ``$\nu$``, ``\( x \to 0 \)``, and for a
-    by itself: newline u, tab an, newline mid    newline in a display only after a character, as lines begin there too
+    the same, where the rest is a word or name   LaTeX only in mathematics, ``$\nu$``, ``\( x \to 0 \)``, and in a
+    by itself: newline u, tab an, newline mid    display only where no line begins; or after a space, once the
+                                                 string shows that its writer did not escape backslashes
 
 So a true newline before "not", "to" or "number" stays: ``\not`` would have left a newline and "ot". Escapes
 that JSON does not have (``\alpha``, ``\(``, ``\underline``) make the text invalid, and are read as a backslash.
@@ -54,30 +55,36 @@ _MATHS = re.compile(
 )
 _LETTERS = {"\f": "f", "\x08": "b", "\t": "t", "\n": "n", "\r": "r"}
 _ESCAPE = re.compile(r'\\(?:u[0-9a-fA-F]{4}|["\\/bfnrt])|\\')
-_BEGINS_LINE = set("$[\\&\n")
+# Where a display's lines begin, so that a newline is to be expected.
+_LINE_BEGINS = re.compile(r"(?:\$\$|\\\[|\\\\|&|\n|\\begin\{\w+\*?\}) *\Z")
 
 
 def latex_restored(text: str, *, unescaped: bool = False) -> str:
     """The decoded string with its LaTeX put right; itself where there is nothing to put right.
 
-    ``unescaped``: its writer is known not to have escaped backslashes, so that in a display, too, a newline
-    before a command's rest is the command.
+    ``unescaped``: its writer is known not to have escaped backslashes. Then a rest after a space is a command
+    outside mathematics, too, and in a display wherever no line begins.
     """
     restored, fixes = _ALWAYS.subn(_command, text)
     if _MATHS_ONLY.search(restored) is None:
         return restored
     unescaped = unescaped or fixes > 0
 
-    def in_maths(maths: re.Match[str]) -> str:
-        def command(found: re.Match[str]) -> str:
-            before = found.string[found.start() - 1 : found.start()]
-            if found[0] == "\n" and maths["display"] and (before in _BEGINS_LINE or (before == " " and not unescaped)):
-                return found[0]
-            return _command(found)
+    def outside(found: re.Match[str]) -> str:
+        after_space = found.string[found.start() - 1 : found.start()] == " "
+        return _command(found) if unescaped and after_space else found[0]
 
-        return _MATHS_ONLY.sub(command, maths[0])
+    def in_display(found: re.Match[str]) -> str:
+        before = found.string[max(0, found.start() - 30) : found.start()]
+        line_begins = _LINE_BEGINS.search(before) or (before.endswith(" ") and not unescaped)
+        return found[0] if found[0] == "\n" and line_begins else _command(found)
 
-    return _MATHS.sub(in_maths, restored)
+    pieces, end = [], 0
+    for maths in _MATHS.finditer(restored):
+        pieces.append(_MATHS_ONLY.sub(outside, restored[end : maths.start()]))
+        pieces.append(_MATHS_ONLY.sub(in_display if maths["display"] else _command, maths[0]))
+        end = maths.end()
+    return "".join([*pieces, _MATHS_ONLY.sub(outside, restored[end:])])
 
 
 def escapes_doubled(text: str) -> str:

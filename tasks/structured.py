@@ -36,6 +36,7 @@ _MOST_MISTAKES = 5
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _MARKS = re.compile("[][{}\"'\u201c\u201d]")
 _ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_NO_NUMBER = re.compile(r"(?<!\w)(?:nan|inf(?:inity)?)\s*[],}]", re.IGNORECASE)
 _THOUGHTS = re.compile(r"\A\s*<think>.*</think>", re.DOTALL)
 
 # Mistakes of value. All others are of shape.
@@ -84,12 +85,15 @@ def parse_structured(text: str, type_: type[M]) -> Parsed[M]:
     if not isinstance(data, dict):
         raise MalformedOutput("expected one JSON object, and nothing but that object")
     strings = _Strings(reader.unescaped)
-    data = strings.each(data)
     try:
+        data = strings.each(data)
         value = type_.model_validate(data, strict=True, extra="forbid")
+        mistake = next(_untrue_integers(data, value.model_dump(), ""), None)
     except ValidationError as problem:
         raise _mistakes(problem) from None
-    if mistake := next(_untrue_integers(data, value.model_dump(), ""), None):
+    except RecursionError:
+        raise MalformedOutput("nested too deeply") from None
+    if mistake:
         raise OutOfContract(mistake)
     return Parsed(value, reader.repaired or strings.restored, strings.sanitized)
 
@@ -157,7 +161,7 @@ class _Reader:
         if not 0 <= begin < end or text[end:].strip("`\n\r\t ") or _ESCAPE.sub("", text[begin:end]).count('"') % 2:
             return None
         text = text[begin:end]
-        if len(text) * len(_MARKS.findall(text)) > _MOST_MENDING:
+        if len(text) * len(_MARKS.findall(text)) > _MOST_MENDING or _NO_NUMBER.search(text):
             return None
         try:
             data = loads(text, skip_json_loads=True)

@@ -275,9 +275,11 @@ def _request(message: Any, payload: Any, protocol: Any, writer: Any, task: Any) 
 async def start(knobs: Knobs, port: int) -> tuple[web.ServerRunner, str]:
     """A listening simulator and its address; port 0 takes any free one. ``await runner.cleanup()`` ends it."""
     simulator = Simulator(knobs)
-    runner = web.ServerRunner(web.Server(simulator.handle, request_factory=_request), access_log=None)
+    runner = web.ServerRunner(
+        web.Server(simulator.handle, request_factory=_request), access_log=None, shutdown_timeout=0.5
+    )
     await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", port, backlog=1024, shutdown_timeout=0.5)
+    site = web.TCPSite(runner, "127.0.0.1", port, backlog=1024)
     await site.start()
     host, taken = runner.addresses[0][:2]
     return runner, f"http://{host}:{taken}"

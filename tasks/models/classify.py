@@ -186,7 +186,7 @@ def outcome_of_exception(error: Exception) -> Outcome:
 def reply_to_exception(error: Exception) -> Reply:
     """The reply for a call that got no answer. The text names the cause and never holds a header."""
     root = _chain(error)[-1]
-    detail = clean(str(root)).strip()
+    detail = " ".join(clean(str(root)).split())
     text = f"{type(root).__name__}: {detail}" if detail else type(root).__name__
     return Reply(outcome_of_exception(error), error=text[:_MESSAGE_LENGTH])
 

@@ -101,7 +101,7 @@ def served(config: Config) -> dict[str, Endpoint]:
 
 def key_missing(endpoint: Endpoint) -> str | None:
     """The name of the environment variable that should hold this server's key and does not."""
-    return endpoint.key_env if endpoint.key_env and not os.environ.get(endpoint.key_env) else None
+    return endpoint.key_env if endpoint.key_env and not os.environ.get(endpoint.key_env, "").strip() else None
 
 
 def missing_keys(config: Config) -> list[str]:
@@ -113,7 +113,7 @@ def missing_keys(config: Config) -> list[str]:
 
 
 def _key(endpoint: Endpoint) -> str:
-    return os.environ[endpoint.key_env] if endpoint.key_env else NO_KEY
+    return os.environ[endpoint.key_env].strip() if endpoint.key_env else NO_KEY
 
 
 def read(api: str, raw: str) -> Reply:

@@ -172,14 +172,13 @@ def test_any_split_holds_its_certificate(questions: Questions, seed: int, rubric
     table = split(instances(questions), seed=seed, rubric_ratio=rubric, refine_ratio=refine)
     found = certificate(with_texts(questions), table, rubric_ratio=rubric, refine_ratio=refine)
     assert found["problems"] == []
-    sizes: dict[str, int] = {}
-    for cluster, rows, _ in questions.values():
-        sizes[cluster] = sizes.get(cluster, 0) + rows
-    counts = [rows for rows in sizes.values() if rows]
-    train, test = sides(table, "rubric_data")
-    if len(counts) > 1:
-        assert train > 0
-        assert test > 0
+    rubric_clusters = {cluster for cluster, rows, _ in questions.values() if rows}
+    refine_clusters = {cluster for cluster, _, rows in questions.values() if rows}
+    no_rubric = {cluster for cluster, rows, refined in questions.values() if refined and not rows}
+    if len(rubric_clusters) > 1:
+        assert min(sides(table, "rubric_data")) > 0
+        if len(refine_clusters) > 1 and (refine_clusters & rubric_clusters) - no_rubric:
+            assert min(sides(table, "refine_data")) > 0
 
 
 @settings(max_examples=100, deadline=None)

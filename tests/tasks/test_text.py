@@ -5,7 +5,7 @@ import unicodedata
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from tasks.text import Mode, lowered, ngram_hashes, ngrams, normalized, token_hashes, tokenize, tokens_of
 
@@ -122,6 +122,43 @@ def test_word_tokens_hold_no_space_and_do_not_depend_on_the_unicode_form(text: s
     tokens = tokens_of(text, "word")
     assert all(token and token.split() == [token] for token in tokens)
     assert tokens_of(unicodedata.normalize("NFD", text), "word") == tokens
+
+
+RUN, ALONE, MATH = "aé\u03c3\u0301\u0663\ud55c1", "\u6211\u304b", "-+^\u2264"
+
+
+def by_hand(text: str) -> list[str]:
+    """The definition of mode word, one code point after the other, over the alphabet below."""
+    tokens, at = [], 0
+    while at < len(text):
+        end = at + 1
+        if text[at] in RUN:
+            while end < len(text) and (text[end] in RUN or stays(text, end)):
+                end += 1
+        elif text[at] in ALONE:
+            while end < len(text) and text[end] == "\u0301":
+                end += 1
+        elif text[at] == "\\":
+            while end < len(text) and text[end] in "a":
+                end += 1
+        if text[at] in RUN + ALONE + MATH or (text[at] == "\\" and end > at + 1):
+            tokens.append(text[at:end])
+        at = end
+    return tokens
+
+
+def stays(text: str, at: int) -> bool:
+    before, after = text[at - 1], text[at + 1 : at + 2]
+    in_number = text[at] in ".," and before in "1\u0663" and after in ("1", "\u0663")
+    return in_number or (text[at] == "'" and after != "" and after in RUN)
+
+
+@settings(max_examples=300)
+@given(st.text(alphabet=RUN + ALONE + MATH + ".,'\\ !\U0001f600", max_size=14))
+def test_word_tokens_are_those_of_the_definition(text: str) -> None:
+    text = unicodedata.normalize("NFC", text)
+    if "\u00e1" not in text:  # a with its mark is one more letter than the alphabet has
+        assert tokens_of(text, "word") == by_hand(text)
 
 
 @given(st.lists(TEXTS, max_size=4))

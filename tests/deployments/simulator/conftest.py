@@ -31,7 +31,7 @@ class Running:
 @pytest.fixture(scope="session")
 def simulator() -> Iterator[Running]:
     loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever)
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
     runner, url = asyncio.run_coroutine_threadsafe(start(Knobs(), 0), loop).result()
     yield Running(url)
