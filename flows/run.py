@@ -10,6 +10,7 @@ from rich.console import Console
 from flows.plan import nothing_wanted
 from flows.server import prefect_server, wait_recorded
 from flows.summary import show_outputs
+from storage.errors import UserError
 from storage.workspace import Workspace
 from tasks import questions
 from tasks.config import Config, ConfigError, load_config
@@ -35,7 +36,7 @@ def run(
         if missing := missing_keys(config):
             raise ConfigError(f"{path}: set the environment variable{'s' * (len(missing) > 1)} {', '.join(missing)}")
         _read_questions_first(place, config, skip_bad_rows)
-        own_server = "PREFECT_API_URL" not in os.environ
+        own_server = not os.environ.get("PREFECT_API_URL")
         if own_server:
             print("Starting a Prefect server for this run ...", file=sys.stderr, flush=True)
         with prefect_server(place.root / "prefect") as url:
@@ -56,12 +57,14 @@ def _run_flow(config: Config, place: Workspace, own_url: str | None, skip_bad_ro
 
     from flows.build import RunFailed, build_dataset
 
-    async def flow_run() -> State[None]:
-        return await build_dataset(config, str(place.root), retry_failed, skip_bad_rows, return_state=True)
+    async def flow_run() -> tuple[State[None], object]:
+        state = await build_dataset(config, str(place.root), retry_failed, skip_bad_rows, return_state=True)
+        return state, await state.aresult(raise_on_failure=False)
 
-    state = asyncio.run(flow_run())
+    state, result = asyncio.run(flow_run())
     flow_run_id = state.state_details.flow_run_id
     if own_url and flow_run_id and not wait_recorded(own_url, flow_run_id):
         print("Prefect's history of this run may lack its last task runs.", file=sys.stderr)
     if not state.is_completed():
-        raise RunFailed(f"{state.message}\n`criticgen status {place.root}` shows the rest; the same command goes on.")
+        why = result if isinstance(result, UserError) else state.message
+        raise RunFailed(f"{why}\n`criticgen status {place.root}` shows the rest; the same command goes on.")

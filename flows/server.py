@@ -36,6 +36,7 @@ def prefect_server(folder: Path) -> Iterator[str]:
     if url := os.environ.get("PREFECT_API_URL"):
         yield url
         return
+    os.environ.pop("PREFECT_API_URL", None)  # an empty one is none
     folder.mkdir(parents=True, exist_ok=True)
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

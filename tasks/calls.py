@@ -155,16 +155,20 @@ class Caller:
             if step.backoff_s:
                 await asyncio.sleep(random.uniform(0, step.backoff_s))
             reply = await self.pool.ask(model, _adapted(first, step))
-            if REMEDIES[reply.outcome].waits:
+            remedy = REMEDIES[reply.outcome]
+            if remedy.waits:
                 continue
+            if remedy.stops_model:
+                self.stopped.setdefault(model.name, f"{reply.outcome} ({reply.error})")
+                if reply.raw is None:  # nothing was sent: the model had been stopped, or has no key
+                    return None
             number += 1
             entry = record | _entry(reply, number, self.ledger.run, self.cost(model, reply))
             await self.ledger.append(entry)
             self.progress.attempt(entry)
             attempt = read_attempt(entry, output)
             attempts.append(attempt)
-            if REMEDIES[attempt.outcome].stops_model:
-                self.stopped.setdefault(model.name, f"{attempt.outcome} ({attempt.error})")
+            if remedy.stops_model:
                 return None
 
 

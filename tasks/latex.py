@@ -23,13 +23,13 @@ _TAB_ALWAYS = (
 )
 _TAB_BRACED = "ext(?:bf|it|rm|tt|sf|sc|up|md|normal|color|superscript|subscript)?|frac|ilde|binom|ag|itle|hispagestyle"
 _TAB_MATHS = "o|an|op|ilde|frac|ext|riangle"
-_NEWLINE_ALWAYS = (
-    "abla|ot|otin|otag|onumber|ewline|ewcommand|olimits|atural|eg|earrow|warrow|leq|geq|leqslant|geqslant"
-    "|subseteq|supseteq|leftarrow|rightarrow|Leftarrow|Rightarrow|Leftrightarrow|vdash|Vdash|vDash"
+_NEWLINE_ALWAYS = "abla|ot|otin|otag|onumber|ewline|ewcommand|olimits|atural|earrow|warrow|leq|geq|leqslant|geqslant"
+_NEWLINE_MATHS = (
+    "e|u|i|eq|eg|mid|sim|cong|less|gtr|exists|parallel|prec|succ|subseteq|supseteq|vdash|vDash"
+    "|leftarrow|rightarrow|Leftarrow|Rightarrow|leftrightarrow|Leftrightarrow"
 )
-_NEWLINE_MATHS = "e|u|i|eq|eg|mid|sim|cong|less|gtr|exists|parallel|prec|succ"
-_RETURN_ALWAYS = "ho|ight|ightarrow|ightleftharpoons|ightharpoonup|brace|brack|vert|Vert|angle|ceil|floor|hd"
-_RETURN_MATHS = "m|oot|oman|ule"
+_RETURN_ALWAYS = "ho|ight|ightarrow|ightleftharpoons|ightharpoonup|brack|hd"
+_RETURN_MATHS = "m|angle|ceil|floor|brace|vert|Vert|oot|oman|ule"
 
 # The set in front lets a search skip all other characters at once.
 _ALWAYS = re.compile(

@@ -23,6 +23,7 @@ class Accounts:
         self.faults: Counter[str] = Counter()
         self.ids: set[str] = set()
         self.asked: Counter[str] = Counter()
+        self.abandoned = 0
 
     def serve(self, model: str, kind: str, call_id: str | None, spent: tuple[int, int]) -> None:
         self.served[model] += 1
@@ -33,7 +34,10 @@ class Accounts:
             self.answers[call_id] += 1
 
     def stats(self) -> Json:
-        """``repeated_ids``: ids answered 2xx more than once; ``surplus_answers``: answers beyond each id's first."""
+        """``abandoned``: answers whose client was gone before they were written.
+
+        ``repeated_ids``: ids answered 2xx more than once; ``surplus_answers``: answers beyond each id's first.
+        """
         repeated = [times for times in self.answers.values() if times > 1]
         return {
             "received": sum(self.received.values()),
@@ -46,6 +50,7 @@ class Accounts:
             "output_tokens_by_model": self.output_tokens,
             "statuses": {str(status): times for status, times in sorted(self.statuses.items())},
             "faults": self.faults,
+            "abandoned": self.abandoned,
             "distinct_ids": len(self.ids),
             "answered_ids": len(self.answers),
             "repeated_ids": len(repeated),

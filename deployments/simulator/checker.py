@@ -189,10 +189,8 @@ def _subjective(answer: str, reading: Reading) -> list[Flaw]:
         found.append(Flaw("subjective", "unnumbered", 1))
     at_line = {step.line: number for number, step in enumerate(reading.steps)}
     for place, line in enumerate(reading.lines):
-        for _ in FILLER.findall(line):
-            found.append(Flaw("subjective", "filler", 1, at_line.get(place), place))
-        for _ in GARBLED.findall(line):
-            found.append(Flaw("subjective", "garbled", 1, at_line.get(place), place))
+        found += [Flaw("subjective", "filler", 1, at_line.get(place), place)] * len(FILLER.findall(line))
+        found += [Flaw("subjective", "garbled", 1, at_line.get(place), place)] * len(GARBLED.findall(line))
     return found
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from math import isfinite
 from typing import Any
 
 
@@ -83,13 +84,15 @@ def _value(name: str, text: Any) -> float:
     knob = KNOBS.get(name)
     if knob is None:
         raise KnobError(f"{name}: no such knob (there are {', '.join(KNOBS)})")
-    kind = int if knob.type is int else float
+    whole = knob.type is int
     try:
-        value = kind(text)
+        value = float(text)
+        if whole and not value.is_integer():
+            raise ValueError
     except (TypeError, ValueError):
-        raise KnobError(f"{name}: {text!r} is not {'a whole number' if kind is int else 'a number'}") from None
+        raise KnobError(f"{name}: {text!r} is not {'a whole number' if whole else 'a number'}") from None
     low, high = knob.metadata["low"], knob.metadata["high"]
-    if not low <= value <= high:
+    if not (low <= value <= high and isfinite(value)):
         limits = f"from {low:g} to {high:g}" if high < float("inf") else f"at least {low:g}"
         raise KnobError(f"{name}: {value:g} is out of range ({limits})")
-    return value
+    return int(value) if whole else value

@@ -97,7 +97,11 @@ class Simulator:
         if wire is None and path.endswith(":generateContent"):
             wire = wire_google.GENERATE
         if wire is not None and request.method == "POST":
-            return await self._call(request, wire, path)
+            try:
+                return await self._call(request, wire, path)
+            except ConnectionResetError:
+                self.accounts.abandoned += 1
+                return web.Response()
         return self._lists(request, path)
 
     async def _call(self, request: web.BaseRequest, wire: Wire, path: str) -> web.StreamResponse:

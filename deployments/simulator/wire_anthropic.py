@@ -41,7 +41,7 @@ def authorize(headers: Mapping[str, str]) -> None:
     key = headers.get("x-api-key") or headers.get("Authorization", "").partition(" ")[2]
     if not key:
         raise VendorError(Problem.NO_KEY, "x-api-key header is required")
-    if key == "bad-key":
+    if key.startswith("bad-key"):
         raise VendorError(Problem.BAD_KEY, "invalid x-api-key")
 
 

@@ -47,7 +47,7 @@ def authorize(headers: Mapping[str, str]) -> None:
             "Method doesn't allow unregistered callers (callers without established identity). Please use API Key or "
             "other form of API consumer identity to call this API.",
         )
-    if key == "bad-key":
+    if key.startswith("bad-key"):
         raise VendorError(Problem.BAD_KEY, "API key not valid. Please pass a valid API key.")
 
 

@@ -54,10 +54,10 @@ def authorize(headers: Mapping[str, str]) -> None:
             "You didn't provide an API key. You need to provide your API key in an Authorization header using Bearer "
             "auth (i.e. Authorization: Bearer YOUR_KEY).",
         )
-    if key == "bad-key":
+    if key.startswith("bad-key"):
         raise VendorError(
             Problem.BAD_KEY,
-            "Incorrect API key provided: bad-key. You can find your API key at "
+            f"Incorrect API key provided: {key}. You can find your API key at "
             "https://platform.openai.com/account/api-keys.",
             code="invalid_api_key",
         )

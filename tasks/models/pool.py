@@ -16,7 +16,7 @@ from tasks.config import Config, ConfigError, Endpoint, Model
 from tasks.models.client import Client
 from tasks.models.exchange import Message, Reply, Request
 from tasks.models.limiter import Limiter
-from tasks.models.outcomes import Outcome
+from tasks.models.outcomes import REMEDIES, Outcome
 
 NO_KEY = "sim"  # for the simulator, and any server that asks for none: the SDKs insist on something
 CHARACTERS_PER_TOKEN = 4
@@ -37,6 +37,7 @@ class ModelPool:
         self._clients: dict[str, Client] = {}
         self._limiters: dict[str, Limiter] = {}
         self._typical_output: dict[str, float] = {}
+        self._stopped: dict[str, Reply] = {}
 
     async def __aenter__(self) -> Self:
         return self
@@ -49,7 +50,11 @@ class ModelPool:
             await client.aclose()
 
     async def ask(self, model: Model, request: Request) -> Reply:
-        """Ask when the model's pace allows it. ``latency_s`` is the time of the call alone, without the wait."""
+        """Ask when the model's pace allows it. ``latency_s`` is the time of the call alone, without the wait.
+
+        Once a reply has stopped its model (quota, auth, model_gone), the calls that still wait for their turn are
+        not made: they get that class and cause, and a reply without ``raw``.
+        """
         limiter = self._limiters.get(model.name)
         if limiter is None:
             limiter = self._limiters[model.name] = Limiter(self._config.limits_of(model.name))
@@ -60,9 +65,15 @@ class ModelPool:
                 return Reply(Outcome.AUTH, error=f"environment variable {missing} is not set")
             client = self._clients[model.endpoint] = self._connect(model.endpoint)
         async with limiter.slot(self._expected_tokens(model, request)):
+            if model.name in self._stopped:
+                return self._stopped[model.name]
             began = time.perf_counter()
             reply = await client.ask(model.bare, request)
             latency_s = time.perf_counter() - began
+            if REMEDIES[reply.outcome].stops_model:
+                self._stopped[model.name] = Reply(
+                    reply.outcome, error=f"not asked, since the model said: {reply.error}"
+                )
             if reply.outcome is Outcome.RATE_LIMITED:
                 limiter.rate_limited(reply.retry_after)
             elif reply.usage.output is not None:

@@ -157,9 +157,7 @@ async def _google(
     options = types.HttpOptions(base_url=url, headers=sent, retry_options=types.HttpRetryOptions(attempts=1))
     client = genai.Client(api_key=key, vertexai=False, http_options=options)
     try:
-        config = types.GenerateContentConfig(
-            system_instruction=system or None, max_output_tokens=limit, **structured
-        )
+        config = types.GenerateContentConfig(system_instruction=system or None, max_output_tokens=limit, **structured)
         response = await client.aio.models.generate_content(model=model, contents=user, config=config)
     finally:
         await client.aio.aclose()

@@ -104,9 +104,10 @@ def test_a_truncated_answer_is_asked_once_more_with_a_larger_limit() -> None:
 
 
 def test_a_stopped_model_leaves_the_call_to_be_done() -> None:
-    outcome, records = settle(Pool(Reply(Outcome.QUOTA, error="no money left")))
+    outcome, records = settle(Pool(Reply(Outcome.QUOTA, raw="{}", error="no money left")))
     assert outcome is None
     assert records[0]["outcome"] == "quota"
+    assert settle(Pool(Reply(Outcome.QUOTA, error="not asked"))) == (None, [])
     assert settle(Pool(), stopped={MODEL.name: "quota"}) == (None, [])
 
 

@@ -35,6 +35,8 @@ def test_commands_that_json_took_for_its_escapes(decoded, restored):
         "one\nto two\nthe third\nnumber four\nneither\nnext\nu = 5\ne = 2.718\neq. 3",
         "name\tage\ttotal\tan apple\top",
         "line\r\nrho\r\nright",
+        "old lines\rangle\rfloor\rule",
+        "many animals\neg cats\nless than five\nrightarrow = 3",
         "def f():\n\tif x:\n\t\treturn an\n\ttext = 3\n\tfrac = 4",
         "mid = (lo + hi) / 2\nmid = 3\nsim = run()",
         "It costs $5\nu pay $7 in all",

@@ -87,8 +87,11 @@ class Canned:
     def __init__(self, reply):
         self.reply = reply
         self.open = True
+        self.asked = 0
 
     async def ask(self, model, request):
+        self.asked += 1
+        await asyncio.sleep(0)
         return self.reply
 
     async def aclose(self):
@@ -117,6 +120,19 @@ def test_a_rate_limit_pauses_its_model_and_no_other(monkeypatch, request_of):
     times = asyncio.run(run())
     assert times["local/sim-j"][0] < 0.1
     assert times["local/sim-m"][1] >= 0.25
+
+
+def test_calls_that_wait_for_a_stopped_model_are_not_made(monkeypatch, request_of):
+    client = canned(monkeypatch, Reply(Outcome.QUOTA, raw="{}", error="429: no credit"))
+
+    async def run():
+        async with ModelPool(local("http://127.0.0.1:7", limits={"default": {"max_concurrency": 2}})) as pool:
+            return await asyncio.gather(*(pool.ask(Model(name="local/sim-m"), request_of()) for _ in range(9)))
+
+    replies = asyncio.run(run())
+    assert client.asked == 2
+    assert {reply.outcome for reply in replies} == {Outcome.QUOTA}
+    assert replies[-1] == Reply(Outcome.QUOTA, error="not asked, since the model said: 429: no credit")
 
 
 def test_waiting_for_a_place_is_no_latency(monkeypatch, request_of):
