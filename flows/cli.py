@@ -73,11 +73,9 @@ def status(workspace: WorkspacePath, json: Json = False) -> None:
     if json:
         _print_json(found)
     else:
-        from rich.console import Console
+        from flows.summary import console, show_status
 
-        from flows.summary import show_status
-
-        show_status(found, Console())
+        show_status(found, console())
     if not reconciles(found):
         raise typer.Exit(1)
 

@@ -4,10 +4,8 @@ import asyncio
 from pathlib import Path
 
 import orjson
-from rich.console import Console
-
 from flows.progress import Progress
-from flows.summary import show_status
+from flows.summary import console, show_status
 from storage.workspace import Workspace, WorkspaceError
 from tasks import questions
 from tasks.config import Config
@@ -31,4 +29,4 @@ def rebuild(root: Path) -> None:
         questions.read_questions(place, config, skip_bad_rows=True)
         with Progress(config.name) as progress, open_run(config, place, None, progress) as run:
             asyncio.run(build(run, do_batch, do_step))
-    show_status(status(place), Console())
+    show_status(status(place), console())

@@ -5,11 +5,9 @@ import os
 import sys
 from pathlib import Path
 
-from rich.console import Console
-
 from flows.plan import nothing_wanted
 from flows.server import prefect_server, wait_recorded
-from flows.summary import show_outputs
+from flows.summary import console, show_outputs
 from storage.errors import UserError
 from storage.workspace import Workspace
 from tasks import questions
@@ -29,9 +27,9 @@ def run(
     """Build what the config asks for. Raises a ``UserError`` for what the user has to mend."""
     config = load_config(path, overrides, limit)
     place = Workspace(workspace or Path("workspaces") / config.name)
-    console = Console()
+    out = console()
     if nothing_wanted(place, config, retry_failed=retry_failed):
-        console.print("Nothing to do: all that this config asks for is there.")
+        out.print("Nothing to do: all that this config asks for is there.")
     else:
         if missing := missing_keys(config):
             raise ConfigError(f"{path}: set the environment variable{'s' * (len(missing) > 1)} {', '.join(missing)}")
@@ -41,7 +39,7 @@ def run(
             print("Starting a Prefect server for this run ...", file=sys.stderr, flush=True)
         with prefect_server(place.root / "prefect") as url:
             _run_flow(config, place, url if own_server else None, skip_bad_rows, retry_failed)
-    show_outputs(place.root, status(place), console)
+    show_outputs(place.root, status(place), out)
 
 
 def _read_questions_first(place: Workspace, config: Config, skip_bad_rows: bool) -> None:

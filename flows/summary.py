@@ -9,16 +9,22 @@ from rich.table import Table
 from tasks.instances import DATA_SETS
 
 
-def show_status(found: dict[str, Any], console: Console) -> None:
+def console() -> Console:
+    """The terminal; elsewhere wide enough that no table is broken."""
+    found = Console()
+    return found if found.is_terminal else Console(width=140)
+
+
+def show_status(found: dict[str, Any], out: Console) -> None:
     """The whole status: stages, steps, sums."""
-    console.print(title(found))
-    console.print(stages_table(found))
-    console.print(funnel_table(found))
+    out.print(title(found))
+    out.print(stages_table(found))
+    out.print(funnel_table(found))
     broken = [check for check in found["checks"] if not check["holds"]]
     for check in broken:
-        console.print(f"[red]does not agree[/red]  {check['check']}: {check['left']} and {check['right']}")
+        out.print(f"[red]does not agree[/red]  {check['check']}: {check['left']} and {check['right']}")
     if not broken:
-        console.print(f"Sums: all {len(found['checks'])} agree.")
+        out.print(f"Sums: all {len(found['checks'])} agree.")
 
 
 def title(found: dict[str, Any]) -> str:
@@ -67,20 +73,20 @@ def funnel_table(found: dict[str, Any]) -> Table:
     return table
 
 
-def show_outputs(root: Path, found: dict[str, Any], console: Console) -> None:
+def show_outputs(root: Path, found: dict[str, Any], out: Console) -> None:
     """After a run: the funnel, where the data sets are, and what to type next."""
-    console.print(title(found))
-    console.print(funnel_table(found))
+    out.print(title(found))
+    out.print(funnel_table(found))
     agree = all(check["holds"] for check in found["checks"])
-    console.print(f"Sums: {'all agree' if agree else 'DO NOT AGREE, see `criticgen status`'}.")
-    console.print(f"Data sets: {root / 'exports'} (start with README.md there)")
-    console.print("Next:")
+    out.print(f"Sums: {'all agree' if agree else 'DO NOT AGREE, see `criticgen status`'}.")
+    out.print(f"Data sets: {root / 'exports'} (start with README.md there)")
+    out.print("Next:")
     for command, what in (
         (f"criticgen status {root}", "stages, failures, cost"),
         (f"criticgen tables {root}", "the tables and their columns"),
         (f'criticgen query {root} "SELECT reason, count(*) FROM consensus GROUP BY reason"', "your own SQL"),
     ):
-        console.print(f"  {command}   [dim]# {what}[/dim]", soft_wrap=True, highlight=False)
+        out.print(f"  {command}   [dim]# {what}[/dim]", soft_wrap=True, highlight=False)
 
 
 def add_step(table: Table, name: str, counts: dict[str, Any]) -> None:

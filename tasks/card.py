@@ -120,8 +120,26 @@ def _agreement(workspace: Workspace) -> str:
     sources = workspace.read_table("questions", columns=["question_id", "source"])
     groups = items.join(generators, on="answer_id").join(sources, on="question_id")
     report = agreement_report(consensus, groups.select("item_id", "family", "source", "generator"))
-    rows = [[_cell(value) for value in row] for row in report.iter_rows()]
-    return "## Agreement\n\n" + table(report.columns, rows)
+    shown = ["items", "kept", "alpha", "first", "second", "equal", "kappa"]
+    rows = [
+        [row["grouping"] if row["group"] is None else f"{row['grouping']} {row['group']}"]
+        + [_cell(row[name]) for name in shown]
+        for row in report.to_dicts()
+    ]
+    matrices = [
+        f"Scores of {row['first']} (down) against {row['second']} (across):\n\n"
+        + table(["", *map(str, LEVELS)], [[str(level), *map(str, row["matrix"][level])] for level in LEVELS])
+        for row in report.filter(grouping="overall").to_dicts()
+    ]
+    return "\n\n".join(
+        [
+            "## Agreement",
+            "Per pair of raters the share of equal scores and the quadratic weighted kappa; per group Krippendorff's "
+            "ordinal alpha over all raters. Empty: not defined.",
+            table(["group", *shown], rows),
+            *matrices,
+        ]
+    )
 
 
 def _diversity(workspace: Workspace) -> str:

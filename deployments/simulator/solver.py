@@ -207,13 +207,12 @@ def explain(
         parts.append(dice.pick(CLAIMS).format(value=figure(abs(value)), noun=noun))
     if dice.chance(0.75):
         parts.append(fill(dice.pick(REASONS), working, dice))
-    text = ", ".join(parts)
-    if "garbled" in kinds:
-        words = text.split(" ")
+    if "garbled" in kinds:  # not where an earlier step is cited, which has to stay legible
+        words = parts[0].split(" ")
         plain = [at for at, word in enumerate(words) if word.isalpha() and len(word) > 1]
         at = dice.pick(plain)
-        text = " ".join([*words[: at + 1], words[at].lower(), *words[at + 1 :]])
-    return text
+        parts[0] = " ".join([*words[: at + 1], words[at].lower(), *words[at + 1 :]])
+    return ", ".join(parts)
 
 
 def _evasive_answer(question: str, dice: Dice) -> str:

@@ -67,7 +67,9 @@ def overlap() -> None:
         source = Path(folder, "questions.jsonl")
         source.write_text(
             "".join(
-                json.dumps({"question": f"Crew {n} loads {n + 3} crates of {2 * n + 4} bolts and returns {n + 2}. Left?"})
+                json.dumps(
+                    {"question": f"Crew {n} loads {n + 3} crates of {2 * n + 4} bolts and returns {n + 2}. Left?"}
+                )
                 + "\n"
                 for n in range(QUESTIONS)
             )

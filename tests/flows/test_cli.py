@@ -35,7 +35,10 @@ def source_of(tmp_path: Path, text: str | bytes) -> Path:
     ("text", "says"),
     [
         ('{"question": "a", "answer": "1"}\n{"question": \n', "own.jsonl:2: not JSON"),
-        ('{"question": "a", "answer": "1"}\n{"question": "a", "answer": "1"}\n', "own.jsonl:2: the question of row 1 again"),
+        (
+            '{"question": "a", "answer": "1"}\n{"question": "a", "answer": "1"}\n',
+            "own.jsonl:2: the question of row 1 again",
+        ),
         ('{"question": "  ", "answer": "1"}\n{"question": "a"}\n', "own.jsonl:1: 'question' is empty"),
         (json.dumps({"question": "long " * 1_000_000}) + '\n{"question": "a"}\n', "own.jsonl:1: 5,000,000 characters"),
         ("", "the file is empty"),
@@ -180,9 +183,7 @@ def test_help_imports_nothing_heavy() -> None:
     assert heavy.isdisjoint(loaded)
 
 
-def test_skip_bad_rows_goes_on_and_counts(
-    tmp_path: Path, config_file: ConfigFile, prefect_url: str
-) -> None:
+def test_skip_bad_rows_goes_on_and_counts(tmp_path: Path, config_file: ConfigFile, prefect_url: str) -> None:
     rows = "".join(json.dumps(row) + "\n" for row in QUESTIONS[:2])
     path = source_of(tmp_path, rows + "broken\n" + rows)
     source = {"name": "own", "path": str(path), "question": "question", "reference_answer": "answer"}

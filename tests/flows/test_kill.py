@@ -15,7 +15,15 @@ from storage.workspace import Workspace
 from tasks.status import reconciles, status
 
 CONCURRENCY = 8
-STAGES = ["answers pool", "rubrics pool", "trajectories pool", "coverage 1", "rubrics 1", "trajectories 1", "judges all"]
+STAGES = [
+    "answers pool",
+    "rubrics pool",
+    "trajectories pool",
+    "coverage 1",
+    "rubrics 1",
+    "trajectories 1",
+    "judges all",
+]
 STEPS = ["consensus", "near_duplicates", "split"]
 
 
@@ -62,12 +70,16 @@ def test_kill_9_in_each_stage_then_the_same_command(
     undisturbed, after = tables_of(Workspace(finished)), tables_of(Workspace(place))
     shard = ("shard", "batch")
     for name, table in undisturbed.items():
-        left, right = (frame.drop(shard, strict=False).sort(pl.all().exclude("votes")) for frame in (table, after[name]))
+        left, right = (
+            frame.drop(shard, strict=False).sort(pl.all().exclude("votes")) for frame in (table, after[name])
+        )
         assert left.equals(right), name
     assert reconciles(status(Workspace(place)))
     answered = simulator.answered()
     twice = sum(times - 1 for times in answered.values())
-    print(f"{len(answered_in_all)} kills in stages, {len(STEPS)} in steps; {sum(answered.values())} answered, {twice} twice")
+    print(
+        f"{len(answered_in_all)} kills in stages, {len(STEPS)} in steps; {sum(answered.values())} answered, {twice} twice"
+    )
     assert set(answered) == set(after["calls"]["call_id"])
     assert twice <= CONCURRENCY * (2 + 5 + 2)  # two generators, two judges, else the teacher alone
     assert max(answered.values()) <= 2

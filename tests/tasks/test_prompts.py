@@ -8,7 +8,7 @@ def test_text_put_into_a_prompt_is_not_searched_for_marks() -> None:
     assert "What does {{question}} mean?" in messages[1].text
 
 
-@given(st.text(alphabet="<>/ques tion\n\"=fence0123456789abcdef", max_size=80))
+@given(st.text(alphabet='<>/ques tion\n"=fence0123456789abcdef', max_size=80))
 def test_no_text_closes_its_own_fence(text: str) -> None:
     lines = fenced("question", text).split("\n")
     assert lines[-1] not in lines[1:-1]
