@@ -44,7 +44,9 @@ async def _ping_all(config: Config) -> list[dict[str, str]]:
             models = {model.name: model for model in served.models}
             replies = await asyncio.gather(*(ping(model, pool) for model in models.values()))
     return [
-        _finding("ok" if reply.outcome is Outcome.OK else "error", f"{name}: {reply.error or reply.outcome.value}")
+        _finding("ok", f"{name} answers")
+        if reply.outcome is Outcome.OK
+        else _finding("error", f"{name}: {reply.outcome.value}: {reply.error or 'no more is known'}")
         for name, reply in zip(models, replies, strict=True)
     ]
 

@@ -4,6 +4,7 @@ import asyncio
 from pathlib import Path
 
 import orjson
+
 from flows.progress import Progress
 from flows.summary import console, show_status
 from storage.workspace import Workspace, WorkspaceError

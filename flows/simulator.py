@@ -15,8 +15,12 @@ class SimulatorError(UserError):
 
 
 def as_options(knobs: dict[str, float | int | str]) -> list[str]:
-    """``{"judge_noise": 0.1}`` as ``["--judge-noise", "0.1"]``."""
-    return [part for name, value in knobs.items() for part in (f"--{name.replace('_', '-')}", str(value))]
+    """``{"judge_noise.sim-b": 0.1}`` as ``["--judge-noise.sim-b", "0.1"]``."""
+    options = []
+    for name, value in knobs.items():
+        knob, dot, model = name.partition(".")
+        options += [f"--{knob.replace('_', '-')}{dot}{model}", str(value)]
+    return options
 
 
 @contextmanager

@@ -1,7 +1,8 @@
 """Answers: every question, every generator, ``samples_per_model`` times (paper, "Diverse answer pool").
 
 In: a question, "Ann has 3 boxes of 4 pens ...". Out: a row of ``answers``, origin ``pool``,
-"1. 3 * 4 = 12 ... Final answer: 12". Plain text is asked for; a truncated or empty answer is a failed call, not an answer.
+"1. 3 * 4 = 12 ... Final answer: 12". Plain text is asked for; a truncated or empty answer is a failed call, not
+an answer.
 """
 
 from collections.abc import Sequence

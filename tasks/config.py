@@ -228,9 +228,8 @@ class Config(Section):
 def load_config(path: Path, overrides: list[str] = [], limit: int | None = None) -> Config:  # noqa: B006
     """Read a YAML config, apply ``key.path=value`` overrides (values are YAML), and validate it.
 
-    A source's relative path
-    in the file is relative to the file's folder; in an override, to the present one. Raises ``ConfigError``, with the place of what
-    is wrong.
+    A source's relative path in the file is relative to the file's folder; in an override, to the present one.
+    Raises ``ConfigError``, with the place of what is wrong.
     """
     try:
         values = yaml.safe_load(path.read_text(encoding="utf-8"))

@@ -61,7 +61,9 @@ def _item(workspace: Workspace, item_id: str) -> dict[str, Any]:
         "question": _one(workspace, "questions", question_id=item["question_id"]),
         "answer": _one(workspace, "answers", answer_id=item["answer_id"]),
         "item": item,
-        "trajectories": _rows(workspace, "trajectories", item_id=item_id),
+        "trajectories": sorted(
+            _rows(workspace, "trajectories", item_id=item_id), key=lambda row: (row["role"] != "teacher", row["model"])
+        ),
         "consensus": consensus,
         "near_duplicate": near[0] if near else None,
         "split": split[0] if split else None,

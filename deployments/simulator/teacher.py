@@ -32,15 +32,13 @@ def rubric(question: str, answer: str, min_items: int, *seed: object) -> list[di
     items: list[dict[str, str]] = []
     names: set[str] = set()
     for position, family in enumerate(families):
+        item = _item(question, family, reading, working, names, dice)
         if position >= 3 and dice.chance(0.16):
             twin = dice.pick(items)
             name = base_dimension(twin["dimension"]) + dice.pick(_AGAIN)
-            item = {**twin, "dimension": name}
-        else:
-            item = _item(question, family, reading, working, names, dice)
-        if item["dimension"].lower() not in names:
-            names.add(item["dimension"].lower())
-            items.append(item)
+            item = item if name.lower() in names else {**twin, "dimension": name}
+        names.add(item["dimension"].lower())
+        items.append(item)
     return items
 
 

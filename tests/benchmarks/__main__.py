@@ -65,15 +65,10 @@ def overlap() -> None:
     ):
         assert process.stdout is not None
         source = Path(folder, "questions.jsonl")
-        source.write_text(
-            "".join(
-                json.dumps(
-                    {"question": f"Crew {n} loads {n + 3} crates of {2 * n + 4} bolts and returns {n + 2}. Left?"}
-                )
-                + "\n"
-                for n in range(QUESTIONS)
-            )
-        )
+        texts = [
+            f"Crew {n} loads {n + 3} crates of {2 * n + 4} bolts, returns {n + 2}. Left?" for n in range(QUESTIONS)
+        ]
+        source.write_text("".join(json.dumps({"question": text}) + "\n" for text in texts))
         config = Config.model_validate(
             {
                 "name": "overlap",
@@ -93,8 +88,8 @@ def overlap() -> None:
     share = {model: calls * LATENCY_S / CONCURRENCY for model, calls in calls.iter_rows()}
     slowest = max(share, key=lambda model: share[model])
     print(
-        f"overlap of stages: {QUESTIONS} questions, latency {LATENCY_S} s, concurrency {CONCURRENCY}: run {wall:.1f} s; "
-        f"slowest model ({slowest}) alone {share[slowest]:.1f} s, ratio {wall / share[slowest]:.2f}; "
+        f"overlap of stages: {QUESTIONS} questions, latency {LATENCY_S} s, concurrency {CONCURRENCY}: "
+        f"run {wall:.1f} s; slowest model ({slowest}) alone {share[slowest]:.1f} s, ratio {wall / share[slowest]:.2f}; "
         f"all models one after the other {sum(share.values()):.1f} s"
     )
 

@@ -1,7 +1,6 @@
 """The command as it is typed: what it prints, its exit status, and that bad input never gives a traceback."""
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -108,11 +107,11 @@ def test_check_pings_every_model(config_file: ConfigFile) -> None:
     assert ended.returncode == 0, ended.stderr
     found = json.loads(ended.stdout)["findings"]
     assert {f["message"] for f in found if "sim-" in f["message"]} == {
-        "openai/sim-tiny: ok",
-        "google/sim-medium: ok",
-        "openai/sim-teacher: ok",
-        "anthropic/sim-judge-a: ok",
-        "google/sim-judge-b: ok",
+        "openai/sim-tiny answers",
+        "google/sim-medium answers",
+        "openai/sim-teacher answers",
+        "anthropic/sim-judge-a answers",
+        "google/sim-judge-b answers",
     }
 
 

@@ -77,9 +77,8 @@ def test_kill_9_in_each_stage_then_the_same_command(
     assert reconciles(status(Workspace(place)))
     answered = simulator.answered()
     twice = sum(times - 1 for times in answered.values())
-    print(
-        f"{len(answered_in_all)} kills in stages, {len(STEPS)} in steps; {sum(answered.values())} answered, {twice} twice"
-    )
+    kills = len(answered_in_all) + len(STEPS)
+    print(f"{kills} kills; {sum(answered.values())} calls answered, {twice} of them a second time")
     assert set(answered) == set(after["calls"]["call_id"])
     assert twice <= CONCURRENCY * (2 + 5 + 2)  # two generators, two judges, else the teacher alone
     assert max(answered.values()) <= 2
