@@ -31,6 +31,7 @@ from prefect.client.schemas.objects import State
 from prefect.states import Completed, Failed
 
 from flows.artifacts import publish
+from flows.orphans import settle_orphans
 from flows.plan import STAGES, batch_stands, chain, prune
 from flows.progress import Progress
 from flows.simulator import with_simulator
@@ -38,7 +39,7 @@ from storage.errors import UserError
 from storage.ledger import Ledger
 from storage.workspace import Workspace, write_bytes
 from tasks import curation, questions
-from tasks.batches import Batch, BatchFailed, Run, run_batch, state_message
+from tasks.batches import Batch, BatchFailed, Run, run_batch, state_message, write_unwanted_calls
 from tasks.calls import AsksModels, Caller, Follows
 from tasks.config import Config, Model
 from tasks.curation import STEPS, Step, run_step
@@ -60,6 +61,7 @@ async def build_dataset(
     """Build both data sets. What is done already is not done again; ``retry_failed`` asks failed calls anew."""
     place = Workspace(workspace)
     with place.lock(), with_simulator(config) as served:
+        await settle_orphans("build-dataset", workspace)
         place.claim(config.name, simulated=config.simulated)
         write_bytes(place.root / "config.json", orjson.dumps(config.model_dump(), option=orjson.OPT_INDENT_2))
         await read_questions(place, config, skip_bad_rows)
@@ -82,6 +84,7 @@ async def build(
         if not curation.stands(step, run.workspace, run.config):
             await do_step(run, step)
     prune(run.workspace, run.config)
+    write_unwanted_calls(run, STAGES.values())
 
 
 async def build_shards(run: Run, do_batch: Callable[[Run, Batch], Awaitable[None]]) -> None:

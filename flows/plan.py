@@ -1,9 +1,6 @@
 """What a run has to do: the annotation batches of each shard, in order, and which of them stand already."""
 
-import polars as pl
-
-from storage.schemas import CALLS
-from storage.workspace import Workspace, read_parquet, write_parquet
+from storage.workspace import Workspace
 from tasks import batches, curation, questions
 from tasks.answers import ANSWERS
 from tasks.batches import Batch, Stage
@@ -49,7 +46,7 @@ def nothing_wanted(workspace: Workspace, config: Config, *, retry_failed: bool) 
 
 
 def prune(workspace: Workspace, config: Config) -> None:
-    """Remove what the present settings do not make: shards, rounds. Calls stay listed, as no longer wanted."""
+    """Remove what the present settings do not make: shards, rounds. Nothing paid for is in these files alone."""
     keep = {workspace.manifest_path(step.name) for step in STEPS} | {workspace.manifest_path("questions")}
     keep |= {workspace.table_path(name, "all") for name in ("near_duplicates", "diversity", "splits")}
     for shard in curation.shards_of(workspace):
@@ -60,9 +57,4 @@ def prune(workspace: Workspace, config: Config) -> None:
             keep.add(workspace.table_path(stage.writes, *stage.file(batch)))
             keep.add(workspace.table_path("calls", *batch.place))
             keep.add(workspace.manifest_path(*batch.place))
-    for path in set(workspace.table_files("calls")) - keep:
-        calls = read_parquet(CALLS, [path])
-        if calls["wanted"].any():
-            write_parquet(path, CALLS, calls.with_columns(wanted=pl.lit(False)))
-        keep.add(path)
     workspace.prune(keep)

@@ -26,7 +26,7 @@ def rebuild(root: Path) -> None:
         ) from None
 
     with place.lock():
-        place.prune(place.table_files("calls"))
+        place.prune([])
         questions.read_questions(place, config, skip_bad_rows=True)
         with Progress(config.name) as progress, open_run(config, place, None, progress) as run:
             asyncio.run(build(run, do_batch, do_step))

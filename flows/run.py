@@ -38,6 +38,8 @@ def run(
         if own_server:
             print("Starting a Prefect server for this run ...", file=sys.stderr, flush=True)
         with prefect_server(place.root / "prefect") as url:
+            if own_server:
+                print(f"Prefect shows this run at {url.removesuffix('/api')} while it lasts.", file=sys.stderr)
             _run_flow(config, place, url if own_server else None, skip_bad_rows, retry_failed)
     show_outputs(place.root, status(place), out)
 

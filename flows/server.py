@@ -44,6 +44,9 @@ def prefect_server(folder: Path) -> Iterator[str]:
     os.environ["PREFECT_HOME"] = str(folder.resolve())
     settings = {
         "PREFECT_API_DATABASE_CONNECTION_URL": f"sqlite+aiosqlite:///{folder.resolve()}/prefect.db",
+        "PREFECT_SERVER_UI_API_URL": "/api",
+        "PREFECT_SERVER_UI_V2_ENABLED": "false",  # its bundle asks an outside host
+        "PREFECT_SERVER_UI_SHOW_PROMOTIONAL_CONTENT": "false",
         # One write for a hundred task runs instead of one each.
         "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_BATCH_SIZE": "100",
         "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_READ_BATCH_SIZE": "100",
@@ -51,7 +54,7 @@ def prefect_server(folder: Path) -> Iterator[str]:
     }
     url = f"http://127.0.0.1:{port}/api"
     with (folder / "server.log").open("wb") as log:
-        arguments = ["prefect", "server", "start", "--host", "127.0.0.1", "--port", str(port), "--no-ui"]
+        arguments = ["prefect", "server", "start", "--host", "127.0.0.1", "--port", str(port)]
         with python_module(*arguments, env=os.environ | settings, stderr=log) as process:
             _wait(url, process, folder / "server.log")
             os.environ["PREFECT_API_URL"] = url

@@ -58,22 +58,20 @@ class Ledger:
             self._flusher = asyncio.create_task(self._flush())
         await asyncio.shield(future)
 
-    def records(self, stage: str, batch: str, call_ids: pl.Series) -> pl.DataFrame:
-        """All attempts at these calls, and all of this batch, in the order they were made."""
+    def calls(self, stage: str) -> pl.DataFrame:
+        """The sealed calls of a stage: ``call_id``, and the ``path`` of a part with attempts at it."""
         with self._reading:
             if stage not in self._index:
                 self._index[stage] = self._read_index(stage)
-            index = self._index[stage]
-        hits = index.filter(pl.col("call_id").is_in(call_ids.implode()) | (pl.col("batch") == batch))
-        ids = set(hits["call_id"].to_list())
+            return self._index[stage]
+
+    def records(self, stage: str, call_ids: pl.Series, batch: str | None = None) -> pl.DataFrame:
+        """All attempts at these calls, in the order they were made, those of an unsealed batch of this run included."""
+        hits = self.calls(stage).filter(pl.col("call_id").is_in(call_ids.implode()))
         sealed = read_parquet(LEDGER, [Path(path) for path in hits["path"].unique(maintain_order=True)])
-        sealed = sealed.filter(pl.col("call_id").is_in(list(ids)))
-        live = frame_of(self._live.get(batch, []))
-        return (
-            pl.concat([sealed, live])
-            .unique(["call_id", "run", "attempt"], keep="first")
-            .sort("call_id", "attempt", "finished_at")
-        )
+        sealed = sealed.filter(pl.col("call_id").is_in(call_ids.implode()))
+        live = frame_of(self._live.get(batch, []) if batch else [])
+        return pl.concat([sealed, live]).sort("call_id", "attempt", "finished_at")
 
     def seal(self, stage: str, shard: str, batch: str) -> None:
         """Move this run's attempts of a finished batch into one sealed part."""
@@ -178,7 +176,7 @@ class Ledger:
     def _read_index(self, stage: str) -> pl.DataFrame:
         pieces = [_index_of([], Path())]
         for path in sorted((self._sealed / stage).rglob("*.parquet")):
-            ids = read_parquet(LEDGER, [path], ["call_id", "batch"]).unique()
+            ids = read_parquet(LEDGER, [path], ["call_id"]).unique()
             pieces.append(ids.with_columns(path=pl.lit(str(path))))
         return pl.concat(pieces)
 
@@ -196,9 +194,8 @@ def frame_of(records: Sequence[Record]) -> pl.DataFrame:
 
 
 def _index_of(records: Sequence[Record], path: Path) -> pl.DataFrame:
-    ids = {(record["call_id"], record["batch"]) for record in records}
-    schema = {"call_id": pl.String, "batch": pl.String}
-    return pl.DataFrame(sorted(ids), schema, orient="row").with_columns(path=pl.lit(str(path)))
+    ids = sorted({record["call_id"] for record in records})
+    return pl.DataFrame({"call_id": ids}, {"call_id": pl.String}).with_columns(path=pl.lit(str(path)))
 
 
 def ledger_files(root: Path) -> list[Path]:

@@ -6,7 +6,7 @@ holds the fingerprint of its inputs and settings: where it still stands, nothing
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
@@ -29,6 +29,7 @@ from tasks.structured import Parsed
 Manifest = dict[str, Any]
 
 TODO = "todo"
+UNWANTED = "unwanted"  # the part of the calls table that no batch writes
 
 
 class BatchFailed(Exception):
@@ -154,8 +155,8 @@ async def run_batch(run: Run, stage: Stage, batch: Batch) -> Manifest:
         rows = wanted(stage, config, stage.inputs(workspace, config, batch))
         attempts: dict[str, list[Attempt]] = {row["call_id"]: [] for row in rows}
         ids = pl.Series("call_id", list(attempts), pl.String)
-        for record in run.ledger.records(batch.stage, batch.name, ids).to_dicts():
-            attempts.setdefault(record["call_id"], []).append(read_attempt(record, output))
+        for record in run.ledger.records(batch.stage, ids, batch.name).to_dicts():
+            attempts[record["call_id"]].append(read_attempt(record, output))
         return rows, attempts
 
     rows, attempts = await asyncio.to_thread(prepare)
@@ -212,7 +213,7 @@ def _write(
 ) -> Manifest:
     workspace = run.workspace
     ids = pl.Series("call_id", [row["call_id"] for row in rows], pl.String)
-    records = run.ledger.records(batch.stage, batch.name, ids)
+    records = run.ledger.records(batch.stage, ids, batch.name)
     reasons = dict(records.filter(outcome=Outcome.OK.value).select("call_id", "finish_reason").iter_rows())
     answered = []
     for row in rows:
@@ -220,14 +221,15 @@ def _write(
         if parsed is not None:
             answered.append(Answered(row, parsed, reasons.get(row["call_id"])))
     table = stage.table(answered)
-    calls = calls_table(records, attempts, outcomes)
+    calls = calls_table(records, attempts, outcomes, wanted=True).with_columns(
+        shard=pl.lit(batch.shard), batch=pl.lit(batch.name)
+    )
     run.ledger.seal(batch.stage, batch.shard, batch.name)
     workspace.write_table(stage.writes, table, *stage.file(batch))
     workspace.write_table("calls", calls, *batch.place)
 
     counts = Counter(outcome.value if outcome else TODO for outcome in outcomes.values())
     failed = {name: n for name, n in sorted(counts.items()) if name not in (Outcome.OK.value, TODO)}
-    current = calls.filter("wanted")
     manifest: Manifest = {
         "stage": batch.stage,
         "shard": batch.shard,
@@ -243,8 +245,8 @@ def _write(
         "stopped": {
             name: run.caller.stopped[name] for name in {row["model"] for row in rows} & set(run.caller.stopped)
         },
-        **{name: int(current[name].sum()) for name in ("attempts", "input_tokens", "output_tokens")},
-        "cost_usd": None if current["cost_usd"].has_nulls() else float(current["cost_usd"].sum()),
+        **{name: int(calls[name].sum()) for name in ("attempts", "input_tokens", "output_tokens")},
+        "cost_usd": None if calls["cost_usd"].has_nulls() else float(calls["cost_usd"].sum()),
         "run": run.ledger.run,
         "finished_at": now(),
     }
@@ -266,21 +268,39 @@ def state_message(manifest: Manifest) -> str:
     return f"{name}: {', '.join(parts)}"
 
 
+def write_unwanted_calls(run: Run, stages: Iterable[Stage]) -> None:
+    """List what the ledger holds beyond the batches' calls: it was paid for under other settings."""
+    known = run.workspace.read_table("calls", columns=["call_id", "wanted"]).filter("wanted")
+    tables = []
+    for stage in stages:
+        ids = run.ledger.calls(stage.name).join(known, on="call_id", how="anti")["call_id"].unique()
+        records = run.ledger.records(stage.name, ids)
+        attempts: dict[str, list[Attempt]] = {}
+        for record in records.to_dicts():
+            attempts.setdefault(record["call_id"], []).append(read_attempt(record, stage.output(run.config)))
+        steps = {call_id: next_step(tried) for call_id, tried in attempts.items()}
+        outcomes = {call_id: step if isinstance(step, Outcome) else None for call_id, step in steps.items()}
+        tables.append(calls_table(records, attempts, outcomes, wanted=False))
+    run.workspace.write_table("calls", pl.concat(tables), UNWANTED)
+
+
 def calls_table(
-    records: pl.DataFrame, attempts: Mapping[str, Sequence[Attempt]], outcomes: Mapping[str, Outcome | None]
+    records: pl.DataFrame,
+    attempts: Mapping[str, Sequence[Attempt]],
+    outcomes: Mapping[str, Outcome | None],
+    *,
+    wanted: bool,
 ) -> pl.DataFrame:
-    """The calls table's rows of one batch, from its ledger records; a call no longer wanted stays listed."""
-    settled = {}
-    for call_id, tried in attempts.items():
-        wanted = call_id in outcomes
-        step = outcomes[call_id] if wanted else next_step(tried)
-        outcome = step.value if isinstance(step, Outcome) else TODO
-        settled[call_id] = (outcome, None if outcome == Outcome.OK or not tried else tried[-1].error, wanted)
+    """The calls table's rows of these ledger records; an outcome of None is a call still to be asked."""
     verdicts = pl.DataFrame(
-        [(call_id, *verdict) for call_id, verdict in settled.items()],
-        {"call_id": pl.String, "outcome": pl.String, "error": pl.String, "wanted": pl.Boolean},
+        [
+            (call_id, outcome.value if outcome else TODO, None if outcome is Outcome.OK else tried[-1].error)
+            for call_id, outcome in outcomes.items()
+            if (tried := attempts[call_id])
+        ],
+        {"call_id": pl.String, "outcome": pl.String, "error": pl.String},
         orient="row",
-    )
+    ).with_columns(wanted=pl.lit(wanted))
 
     def reported(name: str) -> pl.Expr:
         """The sum of what was reported; null when nothing was."""

@@ -116,6 +116,20 @@ def test_a_generator_that_is_taken_out_leaves_the_tables_but_not_the_books(
     calls = place.read_table("calls")
     assert "google/sim-medium" in calls.filter(~pl.col("wanted"))["model"].to_list()
     assert len(calls) == paid + simulator.calls()
+    assert calls["call_id"].is_unique().all()
+
+
+def test_other_shards_move_the_calls_and_ask_nothing(
+    finished: Path, config_file: ConfigFile, simulator: Simulator
+) -> None:
+    before = Workspace(finished).read_table("calls")
+    place = build_without_prefect(load(config_file(shard_size=4)), finished)
+    calls = place.read_table("calls")
+    assert simulator.calls() == 0
+    assert calls["wanted"].all()
+    assert calls["shard"].unique().sort().to_list() == ["made-0000", "made-0001"]
+    assert calls["call_id"].sort().to_list() == before["call_id"].sort().to_list()
+    assert reconciles(status(place))
 
 
 def test_tables_are_rebuilt_from_the_ledger_alone(

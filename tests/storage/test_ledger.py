@@ -50,7 +50,7 @@ def die(ledger: Ledger) -> None:
 
 
 def found(ledger: Ledger, *call_ids: str) -> list[str]:
-    return ledger.records("answers", "none", pl.Series(call_ids, dtype=pl.String))["call_id"].to_list()
+    return ledger.records("answers", pl.Series(call_ids, dtype=pl.String))["call_id"].to_list()
 
 
 def test_an_appended_record_is_on_disk_before_append_returns(tmp_path: Path) -> None:

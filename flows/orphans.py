@@ -1,0 +1,33 @@
+"""Flow runs whose process died, which Prefect takes for Running: the next run over the workspace ends them."""
+
+from pathlib import Path
+
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.filters import (
+    FlowFilter,
+    FlowFilterName,
+    FlowRunFilter,
+    FlowRunFilterState,
+    FlowRunFilterStateType,
+)
+from prefect.client.schemas.objects import State, StateType
+from prefect.runtime import flow_run
+from prefect.states import Crashed
+
+
+async def settle_orphans(flow: str, workspace: str) -> int:
+    """Set this flow's other Running runs over this workspace to Crashed: hold its lock, so that none of them lives."""
+    running = FlowRunFilter(state=FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.RUNNING])))
+    place = Path(workspace).resolve()
+    settled = 0
+    async with get_client() as client:
+        for run in await client.read_flow_runs(
+            flow_filter=FlowFilter(name=FlowFilterName(any_=[flow])), flow_run_filter=running
+        ):
+            if str(run.id) != flow_run.id and Path(str(run.parameters.get("workspace"))).resolve() == place:
+                state: State[None] = Crashed(
+                    message="Its process ended without a word; another run goes on with its work."
+                )
+                await client.set_flow_run_state(run.id, state, force=True)
+                settled += 1
+    return settled
