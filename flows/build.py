@@ -79,12 +79,14 @@ async def build(
     run: Run, do_batch: Callable[[Run, Batch], Awaitable[None]], do_step: Callable[[Run, Step], Awaitable[None]]
 ) -> None:
     """All that does not stand: every shard's batches, then the steps over all shards."""
-    await build_shards(run, do_batch)
+    prune(run.workspace, run.config)
+    try:
+        await build_shards(run, do_batch)
+    finally:
+        await asyncio.to_thread(write_unwanted_calls, run, STAGES.values())
     for step in STEPS:
         if not curation.stands(step, run.workspace, run.config):
             await do_step(run, step)
-    prune(run.workspace, run.config)
-    write_unwanted_calls(run, STAGES.values())
 
 
 async def build_shards(run: Run, do_batch: Callable[[Run, Batch], Awaitable[None]]) -> None:

@@ -160,7 +160,7 @@ def run_step(step: Step, workspace: Workspace, config: Config) -> Manifest:
 
 
 def shards_of(workspace: Workspace) -> list[str]:
-    return [manifest["shard"] for manifest in workspace.manifests("questions")]
+    return list((workspace.read_manifest("questions") or {"shards": []})["shards"])
 
 
 def _count(counts: Counts, kept: int, reasons: pl.Series) -> None:
