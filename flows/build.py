@@ -39,7 +39,7 @@ from storage.errors import UserError
 from storage.ledger import Ledger
 from storage.workspace import Workspace, write_bytes
 from tasks import curation, questions
-from tasks.batches import Batch, BatchFailed, Run, run_batch, state_message, write_unwanted_calls
+from tasks.batches import Batch, BatchFailed, Run, all_of, run_batch, state_message, write_unwanted_calls
 from tasks.calls import AsksModels, Caller, Follows
 from tasks.config import Config, Model
 from tasks.curation import STEPS, Step, run_step
@@ -105,9 +105,7 @@ async def build_shards(run: Run, do_batch: Callable[[Run, Batch], Awaitable[None
                     red.append(str(failed))
                     return
 
-    async with asyncio.TaskGroup() as group:
-        for shard in curation.shards_of(run.workspace):
-            group.create_task(build_shard(shard))
+    await all_of(map(build_shard, curation.shards_of(run.workspace)))
     if red:
         lines = [f"{len(red)} annotation batches ended red; what was answered is kept. The first:", *red[:5]]
         raise RunFailed("\n  ".join(lines))

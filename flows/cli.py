@@ -190,6 +190,12 @@ def main() -> None:
     except UserError as error:
         print(f"criticgen: {error}", file=sys.stderr)
         sys.exit(1)
+    except BrokenPipeError:  # as by `| head`
+        sys.stderr.close()
+        sys.exit(1)
+    except OSError as error:
+        print(f"criticgen: {error}", file=sys.stderr)
+        sys.exit(1)
     except KeyboardInterrupt:
         print("criticgen: stopped; the same command goes on from here", file=sys.stderr)
         sys.exit(130)

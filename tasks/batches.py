@@ -6,7 +6,7 @@ holds the fingerprint of its inputs and settings: where it still stands, nothing
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
@@ -195,11 +195,18 @@ async def run_batch(run: Run, stage: Stage, batch: Batch) -> Manifest:
         outcomes[call_id] = outcome
         run.caller.progress.ended(batch.stage, outcome)
 
-    async with asyncio.TaskGroup() as group:
-        for row in todo:
-            group.create_task(settle(row))
-
+    await all_of(settle(row) for row in todo)
     return await asyncio.to_thread(_write, run, stage, batch, mark, rows, attempts, outcomes)
+
+
+async def all_of(work: Iterable[Coroutine[Any, Any, None]]) -> None:
+    """Wait for all; the first error ends the others and is raised as it is, not in a group."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            for part in work:
+                group.create_task(part)
+    except BaseExceptionGroup as errors:
+        raise errors.exceptions[0] from None
 
 
 def _write(
