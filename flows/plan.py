@@ -57,4 +57,5 @@ def prune(workspace: Workspace, config: Config) -> None:
             keep.add(workspace.table_path(stage.writes, *stage.file(batch)))
             keep.add(workspace.table_path("calls", *batch.place))
             keep.add(workspace.manifest_path(*batch.place))
+    keep.add(workspace.table_path("calls", batches.UNWANTED))
     workspace.prune(keep)

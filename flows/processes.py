@@ -6,8 +6,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import IO
 
-# The shell holds the child's life to its own standard input: a parent that is killed closes it.
-_KEEPER = '"$@" </dev/null & child=$!; cat >/dev/null; kill $child 2>/dev/null; wait $child'
+# The shell ends with the child, and the child with the shell's standard input, which a parent that is killed closes.
+_KEEPER = (
+    'exec 3<&0; "$@" </dev/null 3<&- & child=$!; '
+    "(cat <&3 >/dev/null; kill $child) >/dev/null 2>&1 & "
+    "exec 3<&-; wait $child; code=$?; kill $! 2>/dev/null; exit $code"
+)
 
 
 @contextmanager

@@ -15,8 +15,6 @@ from tasks.status import status
 
 def rebuild(root: Path) -> None:
     """Parse the ledger again and write all tables. Calls that were never answered stay to be asked."""
-    from flows.build import build, do_batch, do_step, open_run
-
     place = Workspace(root, create=False)
     try:
         config = Config.model_validate(orjson.loads((root / "config.json").read_bytes()))
@@ -26,8 +24,18 @@ def rebuild(root: Path) -> None:
         ) from None
 
     with place.lock():
-        place.prune([])
         questions.read_questions(place, config, skip_bad_rows=True)
-        with Progress(config.name) as progress, open_run(config, place, None, progress) as run:
-            asyncio.run(build(run, do_batch, do_step))
+        questions_files = [*place.table_files("questions"), *place.manifest_files("questions")]
+        # What was held out stays held out: the splits alone do not follow from the ledger.
+        place.prune([*questions_files, *place.table_files("splits")])
+        with Progress(config.name) as progress:
+            asyncio.run(parse_ledger(config, place, progress))
     show_status(status(place), console())
+
+
+async def parse_ledger(config: Config, place: Workspace, progress: Progress) -> None:
+    """Every batch and step, without a model to ask."""
+    from flows.build import build, do_batch, do_step, open_run
+
+    async with open_run(config, place, None, progress) as run:
+        await build(run, do_batch, do_step)

@@ -58,7 +58,7 @@ def _run_flow(config: Config, place: Workspace, own_url: str | None, skip_bad_ro
     from flows.build import RunFailed, build_dataset
 
     async def flow_run() -> tuple[State[None], object]:
-        state = await build_dataset(config, str(place.root), retry_failed, skip_bad_rows, return_state=True)
+        state = await build_dataset(config, str(place.root.resolve()), retry_failed, skip_bad_rows, return_state=True)
         return state, await state.aresult(raise_on_failure=False)
 
     state, result = asyncio.run(flow_run())

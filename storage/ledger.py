@@ -12,6 +12,7 @@ import os
 import threading
 from collections import defaultdict
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from io import FileIO
 from pathlib import Path
@@ -22,11 +23,12 @@ import polars as pl
 import pyarrow as pa
 
 from storage.schemas import LEDGER
-from storage.workspace import WorkspaceError, read_parquet, write_bytes, write_parquet
+from storage.workspace import read_parquet, write_bytes, write_parquet
 
 Record = dict[str, Any]
 
 SEGMENT_BYTES = 64 * 2**20
+READ = [name for name in LEDGER.columns if name != "raw"]
 GROUP_S = 0.004  # how long an attempt waits for others to share its fsync
 
 
@@ -38,12 +40,14 @@ class Ledger:
         self._open = root / "ledger" / "open"
         self._sealed = root / "ledger" / "sealed"
         self._open.mkdir(parents=True, exist_ok=True)
-        self._waiting: list[tuple[Record, asyncio.Future[None]]] = []
+        self._waiting: list[tuple[Record, bytes, asyncio.Future[None]]] = []
         self._flusher: asyncio.Task[None] | None = None
         self._live: dict[str, list[Record]] = defaultdict(list)
         self._index: dict[str, pl.DataFrame] = {}
         self._reading = threading.Lock()  # records() and seal() are called from threads
         self._segments: dict[Path, set[str]] = {}
+        self._number = 0
+        self._disk = ThreadPoolExecutor(1, "ledger")  # its own, so that no batch's work stands before an fsync
         self._file: FileIO | None = None
         self._path = self._open
         self._size = 0
@@ -52,8 +56,9 @@ class Ledger:
 
     async def append(self, record: Record) -> None:
         """Return when the record is on disk. Raises ``OSError`` when it could not be put there."""
+        line = orjson.dumps(record) + b"\n"
         future = asyncio.get_running_loop().create_future()
-        self._waiting.append((record, future))
+        self._waiting.append((record, line, future))
         if self._flusher is None or self._flusher.done():
             self._flusher = asyncio.create_task(self._flush())
         await asyncio.shield(future)
@@ -66,19 +71,23 @@ class Ledger:
             return self._index[stage]
 
     def records(self, stage: str, call_ids: pl.Series, batch: str | None = None) -> pl.DataFrame:
-        """All attempts at these calls, in the order they were made, those of an unsealed batch of this run included."""
+        """All attempts at these calls, in the order they were made, those of an unsealed batch of this run included.
+
+        Columns: ``READ``, which is all but the body as it came.
+        """
         hits = self.calls(stage).filter(pl.col("call_id").is_in(call_ids.implode()))
-        sealed = read_parquet(LEDGER, [Path(path) for path in hits["path"].unique(maintain_order=True)])
-        sealed = sealed.filter(pl.col("call_id").is_in(call_ids.implode()))
-        live = frame_of(self._live.get(batch, []) if batch else [])
-        return pl.concat([sealed, live]).sort("call_id", "attempt", "finished_at")
+        wanted = pl.col("call_id").is_in(call_ids.implode())
+        paths = [Path(path) for path in hits["path"].unique(maintain_order=True)]
+        sealed = [read_parquet(LEDGER, [path], READ).filter(wanted) for path in paths]
+        live = frame_of(self._live.get(batch, []) if batch else []).select(READ)
+        return pl.concat([*sealed, live]).sort("call_id", "attempt", "finished_at")
 
     def seal(self, stage: str, shard: str, batch: str) -> None:
         """Move this run's attempts of a finished batch into one sealed part."""
         records = self._live.pop(batch, [])
         if not records:
             return
-        part = batch.removeprefix(f"{stage} {shard}").strip() or "all"
+        part = batch.removeprefix(f"{stage} {shard} ")
         path = self._sealed / stage / shard / f"{part}.{self.run}.{datetime.now(UTC):%H%M%S%f}.parquet"
         write_parquet(path, LEDGER, frame_of(records))
         with self._reading:
@@ -90,8 +99,11 @@ class Ledger:
                     segment.unlink()
                     del self._segments[segment]
 
-    def close(self) -> None:
-        """Close the segment; one whose batches are all sealed is removed, another is sealed by the next process."""
+    async def close(self) -> None:
+        """Write what waits and close the segment. One with unsealed attempts stays for the next process to seal."""
+        if self._flusher is not None:
+            await self._flusher
+        self._disk.shutdown()
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -102,15 +114,15 @@ class Ledger:
         while self._waiting:
             await asyncio.sleep(GROUP_S)
             group, self._waiting = self._waiting, []
+            data = b"".join(line for _, line, _ in group)
             try:
-                lines = b"".join(orjson.dumps(record) + b"\n" for record, _ in group)
-                await asyncio.to_thread(self._write, lines)
-            except OSError as error:
-                for _, future in group:
-                    future.set_exception(OSError(error.errno, f"{self._path}: {error.strerror}"))
+                await asyncio.get_running_loop().run_in_executor(self._disk, self._write, data)
+            except Exception as error:
+                for _, _, future in group:
+                    future.set_exception(error)
                     future.exception()  # an attempt nobody waits for any more is no unhandled error
             else:
-                for record, future in group:
+                for record, _, future in group:
                     self._live[record["batch"]].append(record)
                     self._segments[self._path].add(record["batch"])
                     future.set_result(None)
@@ -126,21 +138,22 @@ class Ledger:
             while rest:
                 rest = rest[self._file.write(rest) :]
             os.fsync(self._file.fileno())
-        except OSError as error:
+        except OSError as problem:
+            error = OSError(problem.errno, f"{self._path}: {problem.strerror}")
             # A torn line in mid-segment would hide what follows it: cut it, or write no more.
             try:
                 os.ftruncate(self._file.fileno(), self._size)
                 os.lseek(self._file.fileno(), self._size, os.SEEK_SET)
             except OSError:
                 self._failed = error
-            raise
+            raise error from None
         self._size += len(data)
 
     def _next_segment(self) -> None:
         if self._file is not None:
             self._file.close()
-        number = len(list(self._open.glob(f"{self.run}.*.jsonl")))
-        self._path = self._open / f"{self.run}.{number:03d}.jsonl"
+        self._path = self._open / f"{self.run}.{self._number:03d}.jsonl"
+        self._number += 1
         self._file = FileIO(self._path, "xb")
         self._segments[self._path] = set()
         self._size = 0
@@ -201,6 +214,3 @@ def _index_of(records: Sequence[Record], path: Path) -> pl.DataFrame:
 def ledger_files(root: Path) -> list[Path]:
     """The sealed parts of a workspace's ledger."""
     return sorted((root / "ledger" / "sealed").rglob("*.parquet"))
-
-
-__all__ = ["Ledger", "Record", "WorkspaceError", "frame_of", "ledger_files"]

@@ -108,13 +108,23 @@ class Workspace:
     def read_manifest(self, *parts: str) -> dict[str, Any] | None:
         return self._read_json(self.manifest_path(*parts))
 
+    def forget_manifest(self, *parts: str) -> None:
+        """Before tables are written anew: a manifest must not vouch for tables it was not written after."""
+        self.manifest_path(*parts).unlink(missing_ok=True)
+
     def write_manifest(self, manifest: Mapping[str, Any], *parts: str) -> None:
         path = self.manifest_path(*parts)
         write_bytes(path, orjson.dumps(manifest, option=orjson.OPT_INDENT_2))
 
+    def manifest_files(self, stage: str) -> list[Path]:
+        """The stage's own manifest, and its batches'."""
+        own = self.manifest_path(stage)
+        return [*([own] if own.exists() else []), *sorted((self.root / "manifests" / stage).rglob("*.json"))]
+
     def manifests(self, stage: str) -> list[dict[str, Any]]:
-        found = sorted((self.root / "manifests" / stage).rglob("*.json"))
-        return [manifest for path in found if (manifest := self._read_json(path))]
+        """The manifests of a stage's batches."""
+        found = [self._read_json(path) for path in self.manifest_files(stage) if path != self.manifest_path(stage)]
+        return [manifest for manifest in found if manifest]
 
     def prune(self, keep: Iterable[Path]) -> None:
         """Remove table parts and manifests outside ``keep``: settings changed, and they can be rebuilt."""

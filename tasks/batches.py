@@ -232,6 +232,7 @@ def _write(
         shard=pl.lit(batch.shard), batch=pl.lit(batch.name)
     )
     run.ledger.seal(batch.stage, batch.shard, batch.name)
+    workspace.forget_manifest(*batch.place)
     workspace.write_table(stage.writes, table, *stage.file(batch))
     workspace.write_table("calls", calls, *batch.place)
 
@@ -278,17 +279,20 @@ def state_message(manifest: Manifest) -> str:
 def write_unwanted_calls(run: Run, stages: Iterable[Stage]) -> None:
     """List what the ledger holds beyond the batches' calls: it was paid for under other settings."""
     known = run.workspace.read_table("calls", columns=["call_id", "wanted"]).filter("wanted")
-    tables = []
+    tables = [frame_for("calls", [])]
     for stage in stages:
-        ids = run.ledger.calls(stage.name).join(known, on="call_id", how="anti")["call_id"].unique()
-        records = run.ledger.records(stage.name, ids)
-        attempts: dict[str, list[Attempt]] = {}
-        for record in records.to_dicts():
-            attempts.setdefault(record["call_id"], []).append(read_attempt(record, stage.output(run.config)))
-        steps = {call_id: next_step(tried) for call_id, tried in attempts.items()}
-        outcomes = {call_id: step if isinstance(step, Outcome) else None for call_id, step in steps.items()}
-        tables.append(calls_table(records, attempts, outcomes, wanted=False))
-    run.workspace.write_table("calls", pl.concat(tables), UNWANTED)
+        output = stage.output(run.config)
+        unwanted = run.ledger.calls(stage.name).join(known, on="call_id", how="anti")
+        for (_,), part in unwanted.group_by("path", maintain_order=True):
+            records = run.ledger.records(stage.name, part["call_id"])
+            attempts: dict[str, list[Attempt]] = {}
+            for record in records.to_dicts():
+                attempts.setdefault(record["call_id"], []).append(read_attempt(record, output))
+            steps = {call_id: next_step(tried) for call_id, tried in attempts.items()}
+            outcomes = {call_id: step if isinstance(step, Outcome) else None for call_id, step in steps.items()}
+            tables.append(calls_table(records, attempts, outcomes, wanted=False))
+    table = pl.concat(tables).unique("call_id", keep="any", maintain_order=True)
+    run.workspace.write_table("calls", table, UNWANTED)
 
 
 def calls_table(

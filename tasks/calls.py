@@ -164,7 +164,11 @@ class Caller:
                     return None
             number += 1
             entry = record | _entry(reply, number, self.ledger.run, self.cost(model, reply))
-            await self.ledger.append(entry)
+            try:
+                await self.ledger.append(entry)
+            except OSError:
+                self.pool = None  # what cannot be kept is not asked for
+                raise
             self.progress.attempt(entry)
             attempt = read_attempt(entry, output)
             attempts.append(attempt)

@@ -153,6 +153,7 @@ def stands(step: Step, workspace: Workspace, config: Config) -> bool:
 def run_step(step: Step, workspace: Workspace, config: Config) -> Manifest:
     """Do one step and write its manifest."""
     mark = fingerprint(step, workspace, config)
+    workspace.forget_manifest(step.name)
     counts = step.do(workspace, config)
     manifest = {"step": step.name, "fingerprint": mark, "output": mark, "counts": counts, "finished_at": now()}
     workspace.write_manifest(manifest, step.name)

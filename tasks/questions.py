@@ -56,7 +56,9 @@ def read_questions(workspace: Workspace, config: Config, *, skip_bad_rows: bool 
     for source in loaded:
         for reason, number in source.dropped.items():
             dropped[reason] = dropped.get(reason, 0) + number
+    workspace.forget_manifest(QUESTIONS)
     for (shard,), part in questions.group_by("shard", maintain_order=True):
+        workspace.forget_manifest(QUESTIONS, str(shard))
         workspace.write_table("questions", part, str(shard))
         output = content_id(
             [part[name].to_list() for name in ("question_id", "cluster", "reference_answer", "licence")]

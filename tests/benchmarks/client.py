@@ -53,11 +53,10 @@ def rows_of(calls: int) -> pl.DataFrame:
 async def engine(config: Config, rows: pl.DataFrame, folder: Path) -> tuple[float, float]:
     place = Workspace(folder)
     stage = Stage(**TRAJECTORIES.__dict__ | {"inputs": lambda *_: rows, "before": lambda *_: []})
-    async with ModelPool(config) as pool:
-        with open_run(config, place, pool, Progress("bench")) as run:
-            began = time.perf_counter(), time.process_time()
-            await run_batch(run, stage, Batch("trajectories", "s", "pool"))
-            return time.perf_counter() - began[0], time.process_time() - began[1]
+    async with ModelPool(config) as pool, open_run(config, place, pool, Progress("bench")) as run:
+        began = time.perf_counter(), time.process_time()
+        await run_batch(run, stage, Batch("trajectories", "s", "pool"))
+        return time.perf_counter() - began[0], time.process_time() - began[1]
 
 
 async def bare(config: Config, rows: pl.DataFrame, port: int, concurrency: int) -> tuple[float, float]:

@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 from pipeline import QUESTIONS, Simulator, build_without_prefect, load, tables_of
 
+from storage.ledger import Ledger
 from storage.workspace import Workspace
 from tasks.status import reconciles, status
 
@@ -142,6 +143,37 @@ def test_tables_are_rebuilt_from_the_ledger_alone(
     after = tables_of(build_without_prefect(config, finished))
     assert simulator.calls() == 0
     assert [name for name in before if not before[name].equals(after[name])] == []
+
+
+def test_a_manifest_never_vouches_for_tables_it_was_not_written_after(
+    finished: Path, config_file: ConfigFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = Workspace(finished).read_table("consensus")
+
+    def killed(*arguments: object) -> None:
+        raise SystemExit
+
+    config = load(config_file(), "consensus.tolerance=1")
+    with monkeypatch.context() as patch:
+        patch.setattr(Workspace, "write_manifest", killed)
+        with pytest.raises(SystemExit):
+            build_without_prefect(config, finished)
+    place = build_without_prefect(load(config_file()), finished)
+    assert place.read_table("consensus").equals(before)
+
+
+def test_a_full_disk_stops_the_asking(
+    tmp_path: Path, config_file: ConfigFile, simulator: Simulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(self: Ledger, data: bytes) -> None:
+        raise OSError(28, "No space left on device")
+
+    simulator.post("knobs", {"latency_s": 0.05})
+    config = load(config_file(limits={"default": {"max_concurrency": 1}}))
+    monkeypatch.setattr(Ledger, "_write", full)
+    with pytest.raises(OSError, match="No space left"):
+        build_without_prefect(config, tmp_path / "w")
+    assert simulator.calls() <= 2 * 2  # one in flight and one that waited its turn, for each generator
 
 
 def test_two_rounds_complete_more_than_one_and_repeat_nothing(

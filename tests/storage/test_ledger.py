@@ -12,6 +12,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+import storage.ledger
 from storage.ledger import Ledger, ledger_files
 from storage.schemas import LEDGER
 from storage.workspace import read_parquet
@@ -43,6 +44,10 @@ def append(ledger: Ledger, *records: dict[str, Any]) -> None:
     asyncio.run(all_of_them())
 
 
+def close(ledger: Ledger) -> None:
+    asyncio.run(ledger.close())
+
+
 def die(ledger: Ledger) -> None:
     """End without closing: the segment stays as a killed process leaves it."""
     assert ledger._file is not None
@@ -65,7 +70,7 @@ def test_a_sealed_batch_is_one_part_and_leaves_no_segment(tmp_path: Path) -> Non
     ledger = Ledger(tmp_path, "r")
     append(ledger, record("a"), record("b"))
     ledger.seal("answers", "s", "answers s pool")
-    ledger.close()
+    close(ledger)
     assert len(ledger_files(tmp_path)) == 1
     assert list((tmp_path / "ledger" / "open").iterdir()) == []
     assert read_parquet(LEDGER, ledger_files(tmp_path))["text"].to_list() == ["one\n\u2028two"] * 2
@@ -76,7 +81,7 @@ def test_records_are_found_by_call_whatever_batch_holds_them(tmp_path: Path) -> 
     append(ledger, record("a"), record("b", batch="answers t pool"), record("c"))
     ledger.seal("answers", "s", "answers s pool")
     ledger.seal("answers", "t", "answers t pool")
-    ledger.close()
+    close(ledger)
     assert found(ledger, "a", "b") == ["a", "b"]
     assert found(Ledger(tmp_path, "r2"), "b", "c", "d") == ["b", "c"]
 
@@ -131,6 +136,41 @@ def test_a_failed_write_is_raised_and_what_was_acknowledged_stays(
     append(ledger, record("c"))
     die(ledger)
     assert found(Ledger(tmp_path, "next"), "a", "b", "c") == ["a", "c"]
+
+
+def test_segments_follow_each_other_while_batches_are_sealed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(storage.ledger, "SEGMENT_BYTES", 1)  # a segment for each write
+    ledger = Ledger(tmp_path, "r")
+    for number in range(6):
+        append(ledger, record(f"c{number}", batch=f"answers s part-{number}"))
+        if number % 2:
+            ledger.seal("answers", "s", f"answers s part-{number - 1}")
+            ledger.seal("answers", "s", f"answers s part-{number}")
+    close(ledger)
+    ids = [f"c{number}" for number in range(6)]
+    assert found(Ledger(tmp_path, "next"), *ids) == ids
+    assert list((tmp_path / "ledger" / "open").iterdir()) == []
+
+
+def test_what_is_on_its_way_to_the_disk_when_a_run_is_cancelled_is_kept(tmp_path: Path) -> None:
+    async def cancelled() -> None:
+        ledger = Ledger(tmp_path, "r")
+        appending = asyncio.create_task(ledger.append(record("a")))
+        await asyncio.sleep(0)
+        appending.cancel()
+        await ledger.close()
+
+    asyncio.run(cancelled())
+    assert found(Ledger(tmp_path, "next"), "a") == ["a"]
+
+
+def test_a_record_that_cannot_be_written_is_its_own_error_and_no_other_waits_for_it(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path, "r")
+    with pytest.raises(TypeError):
+        append(ledger, record("a", request_id="\ud800"))
+    append(ledger, record("b"))
+    close(ledger)
+    assert found(Ledger(tmp_path, "next"), "a", "b") == ["b"]
 
 
 KILLED = """

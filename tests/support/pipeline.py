@@ -83,9 +83,12 @@ def build_without_prefect(config: Config, folder: Path, *, retry_failed: bool = 
     place = Workspace(folder)
 
     async def all_of_it() -> None:
-        async with ModelPool(config) as pool:
-            with open_run(config, place, pool, Progress("test"), retry_failed=retry_failed) as run:
-                await build(run, do_batch, do_step)
+        progress = Progress("test")
+        async with (
+            ModelPool(config) as pool,
+            open_run(config, place, pool, progress, retry_failed=retry_failed) as run,
+        ):
+            await build(run, do_batch, do_step)
 
     with place.lock():
         place.claim(config.name, simulated=config.simulated)
