@@ -169,7 +169,7 @@ async def open_run(
     config: Config, workspace: Workspace, pool: AsksModels | None, progress: Follows, *, retry_failed: bool = False
 ) -> AsyncIterator[Run]:
     """A run over a workspace whose lock is held. Without a pool no model is asked: tables come from the ledger."""
-    ledger = Ledger(workspace.root, uuid4().hex[:12])
+    ledger = Ledger(workspace.root, uuid4().hex[:12], simulated=config.simulated)
 
     def cost(model: Model, reply: Reply) -> float | None:
         server = config.servers[model.endpoint]

@@ -2,11 +2,14 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from storage.errors import UserError
+
+if TYPE_CHECKING:
+    from storage.workspace import Workspace
 
 app = typer.Typer(
     help="Questions in, training data for LLM critics out: RubricData and RefineData.",
@@ -17,7 +20,9 @@ app = typer.Typer(
 )
 
 ConfigPath = Annotated[Path | None, typer.Argument(metavar="CONFIG.yaml", help="Without one: the demo, simulated.")]
-WorkspacePath = Annotated[Path, typer.Argument(metavar="WORKSPACE", help="The workspace's folder.")]
+WorkspacePath = Annotated[
+    Path | None, typer.Option("--workspace", help="The workspace's folder; the last one in ./workspaces if not given.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Limit = Annotated[int | None, typer.Option(min=1, help="Questions in all, spread over the sources.")]
 Set = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a key of the config.")]
@@ -64,12 +69,11 @@ def check(
 
 
 @app.command()
-def status(workspace: WorkspacePath, json: Json = False) -> None:
+def status(workspace: WorkspacePath = None, json: Json = False) -> None:
     """Per stage: wanted, done, failed by class, dropped by reason, tokens, cost; and whether the sums agree."""
-    from storage.workspace import Workspace
     from tasks.status import reconciles, status as status_of
 
-    found = status_of(Workspace(workspace, create=False))
+    found = status_of(_workspace(workspace))
     if json:
         _print_json(found)
     else:
@@ -81,11 +85,13 @@ def status(workspace: WorkspacePath, json: Json = False) -> None:
 
 
 @app.command()
-def rebuild(workspace: WorkspacePath) -> None:
+def rebuild(workspace: WorkspacePath = None, json: Json = False) -> None:
     """Make every table anew from the ledger. No model is asked."""
     from flows.rebuild import rebuild as rebuild_tables
 
-    rebuild_tables(workspace)
+    place = _workspace(workspace)
+    rebuild_tables(place)
+    status(place.root, json)
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True}, add_help_option=False)
@@ -102,16 +108,15 @@ def simulate(context: typer.Context) -> None:
 
 @app.command()
 def query(
-    workspace: WorkspacePath,
     sql: Annotated[str, typer.Argument(metavar="SQL", help="One SELECT over the tables.")],
+    workspace: WorkspacePath = None,
     json: Json = False,
     csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
 ) -> None:
     """Run a read-only DuckDB query over the tables."""
     from storage.queries import query as run_query
-    from storage.workspace import Workspace
 
-    frame = run_query(Workspace(workspace, create=False), sql)
+    frame = run_query(_workspace(workspace), sql)
     if json:
         _print_json(frame.to_dicts())
     elif csv:
@@ -124,12 +129,11 @@ def query(
 
 
 @app.command()
-def tables(workspace: WorkspacePath, json: Json = False) -> None:
+def tables(workspace: WorkspacePath = None, json: Json = False) -> None:
     """Each table: its rows, and its columns with their meanings."""
     from storage.queries import tables as list_tables
-    from storage.workspace import Workspace
 
-    found = list_tables(Workspace(workspace, create=False))
+    found = list_tables(_workspace(workspace))
     if json:
         _print_json(found)
         return
@@ -141,19 +145,29 @@ def tables(workspace: WorkspacePath, json: Json = False) -> None:
 
 @app.command()
 def show(
-    workspace: WorkspacePath,
     row_id: Annotated[str, typer.Argument(metavar="ROW_ID", help="A rubric item, answer, question or call.")],
+    workspace: WorkspacePath = None,
     json: Json = False,
 ) -> None:
     """A row's passport: question, answer, item, votes, calls, and why it was kept or dropped."""
-    from storage.workspace import Workspace
     from tasks.passport import passport
 
-    found = passport(Workspace(workspace, create=False), row_id)
+    found = passport(_workspace(workspace), row_id)
     if json:
         _print_json(found)
     else:
         _print_story(found)
+
+
+def _workspace(path: Path | None) -> "Workspace":
+    from storage.workspace import Workspace
+
+    if path is None:
+        made = sorted(Path("workspaces").glob("*/config.json"), key=lambda file: file.stat().st_mtime)
+        if not made:
+            raise UserError("no workspace in ./workspaces: give one by --workspace DIR (`criticgen run` makes them)")
+        path = made[-1].parent
+    return Workspace(path, create=False)
 
 
 def _config_path(path: Path | None) -> Path:
@@ -167,7 +181,14 @@ def _config_path(path: Path | None) -> Path:
 def _print_json(value: Any) -> None:
     import orjson
 
-    sys.stdout.buffer.write(orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+    sys.stdout.buffer.write(orjson.dumps(value, default=_plain, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+
+
+def _plain(value: Any) -> Any:
+    """What JSON has no word for: a decimal as a number, anything else as text."""
+    from decimal import Decimal
+
+    return float(value) if isinstance(value, Decimal) else str(value)
 
 
 def _print_story(value: Any, depth: int = 0) -> None:

@@ -83,6 +83,8 @@ class Progress:
 
     def ended(self, stage: str, outcome: Outcome | None) -> None:
         tally = self.tallies[stage]
+        if outcome is None:  # not asked: its model was stopped
+            return
         tally.done += 1
         tally.failed += outcome is not Outcome.OK
         self._show(stage)

@@ -1,27 +1,22 @@
 """``criticgen rebuild``: every table anew from the ledger, no model asked."""
 
 import asyncio
-from pathlib import Path
 
 import orjson
 
 from flows.progress import Progress
-from flows.summary import console, show_status
 from storage.workspace import Workspace, WorkspaceError
 from tasks import questions
 from tasks.config import Config
-from tasks.status import status
 
 
-def rebuild(root: Path) -> None:
+def rebuild(place: Workspace) -> None:
     """Parse the ledger again and write all tables. Calls that were never answered stay to be asked."""
-    place = Workspace(root, create=False)
+    path = place.root / "config.json"
     try:
-        config = Config.model_validate(orjson.loads((root / "config.json").read_bytes()))
+        config = Config.model_validate(orjson.loads(path.read_bytes()))
     except (OSError, ValueError) as error:
-        raise WorkspaceError(
-            f"{root}/config.json: cannot be read ({error}); `criticgen run CONFIG` writes it"
-        ) from None
+        raise WorkspaceError(f"{path}: cannot be read ({error}); `criticgen run CONFIG` writes it") from None
 
     with place.lock():
         questions.read_questions(place, config, skip_bad_rows=True)
@@ -30,7 +25,6 @@ def rebuild(root: Path) -> None:
         place.prune([*questions_files, *place.table_files("splits")])
         with Progress(config.name) as progress:
             asyncio.run(parse_ledger(config, place, progress))
-    show_status(status(place), console())
 
 
 async def parse_ledger(config: Config, place: Workspace, progress: Progress) -> None:

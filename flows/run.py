@@ -13,7 +13,7 @@ from storage.workspace import Workspace
 from tasks import questions
 from tasks.config import Config, ConfigError, load_config
 from tasks.models.pool import missing_keys
-from tasks.status import status
+from tasks.status import counts, status
 
 
 def run(
@@ -30,17 +30,18 @@ def run(
     out = console()
     if nothing_wanted(place, config, retry_failed=retry_failed):
         out.print("Nothing to do: all that this config asks for is there.")
-    else:
-        if missing := missing_keys(config):
-            raise ConfigError(f"{path}: set the environment variable{'s' * (len(missing) > 1)} {', '.join(missing)}")
-        _read_questions_first(place, config, skip_bad_rows)
-        own_server = not os.environ.get("PREFECT_API_URL")
+        show_outputs(place.root, counts(place), out)
+        return
+    if missing := missing_keys(config):
+        raise ConfigError(f"{path}: set the environment variable{'s' * (len(missing) > 1)} {', '.join(missing)}")
+    _read_questions_first(place, config, skip_bad_rows)
+    own_server = not os.environ.get("PREFECT_API_URL")
+    if own_server:
+        print("Starting a Prefect server for this run ...", file=sys.stderr, flush=True)
+    with prefect_server(place.root / "prefect") as url:
         if own_server:
-            print("Starting a Prefect server for this run ...", file=sys.stderr, flush=True)
-        with prefect_server(place.root / "prefect") as url:
-            if own_server:
-                print(f"Prefect shows this run at {url.removesuffix('/api')} while it lasts.", file=sys.stderr)
-            _run_flow(config, place, url if own_server else None, skip_bad_rows, retry_failed)
+            print(f"Prefect shows this run at {url.removesuffix('/api')} while it lasts.", file=sys.stderr)
+        _run_flow(config, place, url if own_server else None, skip_bad_rows, retry_failed)
     show_outputs(place.root, status(place), out)
 
 
@@ -67,4 +68,4 @@ def _run_flow(config: Config, place: Workspace, own_url: str | None, skip_bad_ro
         print("Prefect's history of this run may lack its last task runs.", file=sys.stderr)
     if not state.is_completed():
         why = result if isinstance(result, UserError) else state.message
-        raise RunFailed(f"{why}\n`criticgen status {place.root}` shows the rest; the same command goes on.")
+        raise RunFailed(f"{why}\n`criticgen status --workspace {place.root}` shows the rest; the same command goes on.")

@@ -77,14 +77,15 @@ def show_outputs(root: Path, found: dict[str, Any], out: Console) -> None:
     """After a run: the funnel, where the data sets are, and what to type next."""
     out.print(title(found))
     out.print(funnel_table(found))
-    agree = all(check["holds"] for check in found["checks"])
-    out.print(f"Sums: {'all agree' if agree else 'DO NOT AGREE, see `criticgen status`'}.")
+    if "checks" in found:
+        agree = all(check["holds"] for check in found["checks"])
+        out.print(f"Sums: {'all agree' if agree else 'DO NOT AGREE, see `criticgen status`'}.")
     out.print(f"Data sets: {root / 'exports'} (start with README.md there)")
     out.print("Next:")
     for command, what in (
-        (f"criticgen status {root}", "stages, failures, cost"),
-        (f"criticgen tables {root}", "the tables and their columns"),
-        (f'criticgen query {root} "SELECT reason, count(*) FROM consensus GROUP BY reason"', "your own SQL"),
+        (f"criticgen status --workspace {root}", "stages, failures, cost"),
+        (f"criticgen tables --workspace {root}", "the tables and their columns"),
+        (f'criticgen query --workspace {root} "SELECT reason, count(*) FROM consensus GROUP BY ALL"', "your own SQL"),
     ):
         out.print(f"  {command}   [dim]# {what}[/dim]", soft_wrap=True, highlight=False)
 

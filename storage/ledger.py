@@ -35,8 +35,9 @@ GROUP_S = 0.004  # how long an attempt waits for others to share its fsync
 class Ledger:
     """The ledger of one workspace, open for writing by one process: hold the workspace's lock."""
 
-    def __init__(self, root: Path, run: str) -> None:
+    def __init__(self, root: Path, run: str, *, simulated: bool) -> None:
         self.run = run
+        self._simulated = simulated
         self._open = root / "ledger" / "open"
         self._sealed = root / "ledger" / "sealed"
         self._open.mkdir(parents=True, exist_ok=True)
@@ -89,7 +90,7 @@ class Ledger:
             return
         part = batch.removeprefix(f"{stage} {shard} ")
         path = self._sealed / stage / shard / f"{part}.{self.run}.{datetime.now(UTC):%H%M%S%f}.parquet"
-        write_parquet(path, LEDGER, frame_of(records))
+        write_parquet(path, LEDGER, frame_of(records), simulated=self._simulated)
         with self._reading:
             if stage in self._index:
                 self._index[stage] = pl.concat([self._index[stage], _index_of(records, path)])
@@ -175,7 +176,7 @@ class Ledger:
                 fresh = [r for r in records if (r["call_id"], r["run"], r["attempt"]) not in known]
                 if fresh:
                     path = self._sealed / stage / shard / f"recovered.{segment.stem}.parquet"
-                    write_parquet(path, LEDGER, frame_of(fresh))
+                    write_parquet(path, LEDGER, frame_of(fresh), simulated=self._simulated)
                     recovered += len(fresh)
             if damaged:
                 write_bytes(segment.with_suffix(".damaged"), b"\n".join(damaged))

@@ -50,7 +50,7 @@ def query(workspace: Workspace, sql: str) -> "pl.DataFrame":
             if statements[0].type not in (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN):
                 raise QueryError("only SELECT (and DESCRIBE, SUMMARIZE, EXPLAIN) is allowed: queries are read-only")
             frame = pl.from_arrow(connection.sql(sql).to_arrow_table())
-        except duckdb.Error as error:
+        except (duckdb.Error, pl.exceptions.PolarsError) as error:
             raise QueryError(str(error)) from None
     assert isinstance(frame, pl.DataFrame)
     return frame

@@ -88,7 +88,7 @@ class Workspace:
 
     def write_table(self, name: str, frame: pl.DataFrame, *parts: str) -> None:
         """Write one part of a table. Columns must be the schema's, all and none else."""
-        write_parquet(self.table_path(name, *parts), TABLES[name], frame)
+        write_parquet(self.table_path(name, *parts), TABLES[name], frame, simulated=self.info["simulated"])
 
     def table_files(self, name: str, *parts: str) -> list[Path]:
         """The files of a table, or of those parts of it that ``parts`` begins (``"gsm8k-0000"``: of one shard)."""
@@ -162,13 +162,18 @@ def write_bytes(path: Path, data: bytes) -> None:
     _settle(temporary, path)
 
 
-def write_parquet(path: Path, table: Table, frame: pl.DataFrame) -> None:
-    """Write ``frame`` as ``table``, durably and whole. Wrong columns raise ``WorkspaceError``."""
+def write_parquet(path: Path, table: Table, frame: pl.DataFrame, *, simulated: bool) -> None:
+    """Write ``frame`` as ``table``, durably and whole, its metadata saying whether it is simulated.
+
+    Wrong columns raise ``WorkspaceError``.
+    """
     if set(frame.columns) != set(table.columns):
         unknown, missing = set(frame.columns) - set(table.columns), set(table.columns) - set(frame.columns)
         raise WorkspaceError(f"table {table.name}: unknown columns {sorted(unknown)}, missing {sorted(missing)}")
     path.parent.mkdir(parents=True, exist_ok=True)
     arrow = frame.select(list(table.columns)).to_arrow().cast(table.schema)
+    marked = {**(arrow.schema.metadata or {}), "criticgen.simulated": str(simulated).lower()}
+    arrow = arrow.replace_schema_metadata(marked)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     with temporary.open("wb") as file:
         pq.write_table(arrow, file, compression="zstd")

@@ -63,6 +63,12 @@ class Answered:
 
 
 @cache
+def release() -> str:
+    """This project's version: part of every fingerprint, so that a new release reads the ledger anew."""
+    return version("criticgen-data")
+
+
+@cache
 def _schema(output: type[BaseModel]) -> dict[str, Any]:
     return output.model_json_schema()
 
@@ -120,7 +126,7 @@ def fingerprint(stage: Stage, config: Config, batch: Batch, workspace: Workspace
             return None
         outputs.append(manifest["output"])
     keys = [stage.call_key(config, model) for model in stage.models(config)]
-    return content_id(version("criticgen-data"), keys, stage.selects(config), outputs)
+    return content_id(release(), keys, stage.selects(config), outputs)
 
 
 def stands(stage: Stage, config: Config, batch: Batch, workspace: Workspace, *, retry_failed: bool) -> bool:
@@ -221,12 +227,11 @@ def _write(
     workspace = run.workspace
     ids = pl.Series("call_id", [row["call_id"] for row in rows], pl.String)
     records = run.ledger.records(batch.stage, ids, batch.name)
-    reasons = dict(records.filter(outcome=Outcome.OK.value).select("call_id", "finish_reason").iter_rows())
     answered = []
     for row in rows:
-        parsed = next((a.value for a in attempts[row["call_id"]] if a.outcome is Outcome.OK), None)
-        if parsed is not None:
-            answered.append(Answered(row, parsed, reasons.get(row["call_id"])))
+        good = next((a for a in attempts[row["call_id"]] if a.value is not None), None)
+        if good is not None and good.value is not None:
+            answered.append(Answered(row, good.value, good.finish_reason))
     table = stage.table(answered)
     calls = calls_table(records, attempts, outcomes, wanted=True).with_columns(
         shard=pl.lit(batch.shard), batch=pl.lit(batch.name)

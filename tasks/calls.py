@@ -21,7 +21,7 @@ from tasks.structured import MalformedOutput, OutOfContract, Parsed, parse_struc
 
 Row = dict[str, Any]
 
-MAX_ATTEMPTS = 12  # of one call in one run, whatever their classes
+MAX_ATTEMPTS = 12  # of one call, whatever their classes; of one run, when it retries
 LARGER = 4  # times the output limit, after a truncated attempt
 BACKOFF_S, BACKOFF_MAX_S = 0.5, 60.0
 
@@ -44,6 +44,7 @@ class Attempt:
     run: str
     text: str | None = None
     error: str | None = None
+    finish_reason: str | None = None
     value: Parsed[Any] | None = None
 
 
@@ -68,7 +69,7 @@ def read_attempt(record: Mapping[str, Any], output: type[BaseModel] | None) -> A
             outcome, error = Outcome.MALFORMED, str(problem)
         except OutOfContract as problem:
             outcome, error = Outcome.OUT_OF_CONTRACT, str(problem)
-    return Attempt(outcome, record["run"], text, error, value)
+    return Attempt(outcome, record["run"], text, error, record["finish_reason"], value)
 
 
 def next_step(attempts: Sequence[Attempt], retry_of_run: str | None = None) -> Again | Outcome:

@@ -102,12 +102,17 @@ def _scores(workspace: Workspace) -> str:
     hits = int(asked["hit"].fill_null(False).sum())
     last = coverage.filter(pl.col("round") == pl.col("round").max())
     short = last.filter(~pl.col("covered_after")).height
+    completed = (
+        ""
+        if coverage.is_empty()
+        else (
+            f"\n\nSynthesized answers that scored their target: {hits:,} of {len(asked):,}. "
+            f"Levels of a question still without an answer: {short:,}."
+        )
+    )
     return (
         "## Answers by quality\n\nAn answer's quality is the mean of the teacher's scores of its items, rounded half "
-        "up.\n\n"
-        + table(["quality", "pool", "with coverage completion"], rows)
-        + f"\n\nSynthesized answers that scored their target: {hits:,} of {len(asked):,}. "
-        f"Levels of a question still without an answer: {short:,}."
+        "up.\n\n" + table(["quality", "pool", "with coverage completion"], rows) + completed
     )
 
 

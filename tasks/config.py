@@ -140,7 +140,7 @@ class NearDuplicates(Section):
 class Split(Section):
     rubric_ratio: float = Field(5, gt=0, description="RubricData: train rows for each test row")
     refine_ratio: float = Field(50, gt=0, description="RefineData: train rows for each test row")
-    seed: int = Field(0, description="Decides which clusters are held out")
+    seed: int = Field(0, description="Decides which clusters are held out; what was test before stays test")
 
 
 class Export(Section):
@@ -149,11 +149,17 @@ class Export(Section):
     )
     rewrite_only: bool = Field(False, description="Ablation: the refined answer alone")
 
+    @model_validator(mode="after")
+    def _one_ablation(self) -> "Export":
+        if self.rewrite_only and self.without:
+            raise ValueError("give either without or rewrite_only")
+        return self
+
 
 class Config(Section):
     """All that a run depends on."""
 
-    name: str = Field(pattern=r"^[\w.-]+$", description="Name of the data set")
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", description="Name of the data set")
     sources: list[Source] = Field(min_length=1, description="Where the questions come from")
     limit: int | None = Field(None, gt=0, description="Questions in all, spread evenly over the sources; None: all")
     shard_size: int = Field(25, gt=0, description="Questions in a shard")
@@ -195,7 +201,10 @@ class Config(Section):
         simulated = {model.simulated for model in self.models}
         if len(simulated) > 1:
             raise ValueError("simulated (sim-...) and real models do not mix in one data set")
-        if simulated == {True} and self.simulator is None and not any(e.base_url for e in self.endpoints.values()):
+        if unknown := set(self.limits) - {model.name for model in self.models} - {"default"}:
+            raise ValueError(f"limits: no model of this config is named {', '.join(sorted(unknown))}")
+        addressed = all(self.servers[model.endpoint].base_url for model in self.models)
+        if simulated == {True} and self.simulator is None and not addressed:
             raise ValueError("models named sim-... need a `simulator:` section")
         if simulated == {False} and self.simulator is not None:
             raise ValueError("a `simulator:` section goes with models named sim-...")
@@ -241,7 +250,8 @@ def load_config(path: Path, overrides: list[str] = [], limit: int | None = None)
         raise ConfigError(f"{path}: not YAML: {error}") from None
     if not isinstance(values, dict):
         raise ConfigError(f"{path}: expected keys and values, such as `name: my-data`")
-    for source in values.get("sources") or []:
+    sources = values.get("sources")
+    for source in sources if isinstance(sources, list) else []:
         if isinstance(source, dict) and isinstance(source.get("path"), str):
             source["path"] = str(path.parent / source["path"])
     for override in overrides:

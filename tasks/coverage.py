@@ -74,12 +74,10 @@ def inputs(workspace: Workspace, config: Config, batch: Batch) -> pl.DataFrame:
 
 
 def messages(config: Config, row: Row) -> tuple[Message, ...]:
-    dimension = row["dimension"]
-    note = "" if dimension is None else f" Quality here means this alone:\n\n{fenced('dimension', dimension)}\n\n"
     return load_prompt("coverage").render(
         question=fenced("question", row["text"]),
         target=str(row["level"]),
-        dimension_note=note,
+        dimension=None if row["dimension"] is None else fenced("dimension", row["dimension"]),
         variant=str(row["round"]),
     )
 

@@ -6,14 +6,13 @@ last, holds the fingerprint of what it was made from, so a step whose inputs and
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
 from typing import Any
 
 import polars as pl
 
 from storage.ids import content_id
 from storage.workspace import Workspace, now
-from tasks.batches import Manifest
+from tasks.batches import Manifest, release
 from tasks.config import Config
 from tasks.instances import DATA_SETS, refine_candidates, retained_instances, rubric_instances, with_inputs
 
@@ -142,11 +141,13 @@ def fingerprint(step: Step, workspace: Workspace, config: Config) -> str:
     if not step.after:
         stages = ("questions", "rubrics", "trajectories", "judges")
         before = [[manifest["output"] for manifest in workspace.manifests(stage)] for stage in stages]
-    return content_id(version("criticgen-data"), step.name, step.settings(config), before)
+    return content_id(release(), step.name, step.settings(config), before)
 
 
 def stands(step: Step, workspace: Workspace, config: Config) -> bool:
     manifest = workspace.read_manifest(step.name)
+    if step.name == "export" and not (workspace.root / "exports").is_dir():
+        return False
     return manifest is not None and manifest["fingerprint"] == fingerprint(step, workspace, config)
 
 

@@ -95,7 +95,9 @@ def export(workspace: Workspace, config: Config) -> dict[str, dict[str, int]]:
         for split in ("train", "test"):
             ids = splits.filter(split=split).select("instance_id")
             rows = frames[name].join(ids, on="instance_id", how="semi").sort("instance_id")
-            write_parquet(folder / name / f"{split}.parquet", EXPORTS[name], rows)
+            write_parquet(
+                folder / name / f"{split}.parquet", EXPORTS[name], rows, simulated=workspace.info["simulated"]
+            )
             _write_jsonl(folder / name / f"{split}.jsonl", name, rows, config.export)
             counts[name][split] = len(rows)
     (folder / "README.md").write_text(card(workspace, config, counts), encoding="utf-8")
@@ -206,5 +208,6 @@ def _chats(name: str, rows: pl.DataFrame, options: Export) -> Iterator[dict[str,
             messages = [{"role": message.role, "content": message.text} for message in asked]
             yield {
                 "id": row["instance_id"],
+                "simulated": row["simulated"],
                 "messages": [*messages, {"role": "assistant", "content": target}],
             }

@@ -83,12 +83,24 @@ def fate(consensus: dict[str, Any] | None, near: list[dict[str, Any]], split: li
     return f"kept, {split[0]['split']} split" if split else "kept by consensus, not split yet"
 
 
+def answer_fate(workspace: Workspace, answer_id: str) -> str:
+    """Why the answer's rubric is in RubricData, or why not."""
+    near = _one(workspace, "near_duplicates", instance_id=answer_id)
+    if near is None:
+        return "without a valid rubric, or not filtered yet"
+    if not near["kept"]:
+        return f"dropped as a near-duplicate of {near['twin_id']}"
+    split = _one(workspace, "splits", instance_id=answer_id)
+    return f"kept, {split['split']} split" if split else "kept, not split yet"
+
+
 def _answer(workspace: Workspace, answer_id: str) -> dict[str, Any]:
     answer = _one(workspace, "answers", answer_id=answer_id)
     assert answer is not None
     return {
         "kind": "answer",
         "simulated": workspace.info["simulated"],
+        "fate": answer_fate(workspace, answer_id),
         "question": _one(workspace, "questions", question_id=answer["question_id"]),
         "answer": answer,
         "items": _rows(workspace, "rubrics", answer_id=answer_id),

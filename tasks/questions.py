@@ -33,7 +33,7 @@ def read_questions(workspace: Workspace, config: Config, *, skip_bad_rows: bool 
     from tasks.clusters import cluster_questions
 
     mark = fingerprint(config)
-    limits = [None] * len(config.sources) if config.limit is None else spread(config.limit, len(config.sources))
+    limits = spread(config.limit, len(config.sources))
     loaded = [
         load_source(
             source,

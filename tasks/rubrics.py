@@ -72,7 +72,7 @@ def inputs(workspace: Workspace, config: Config, batch: Batch) -> pl.DataFrame:
     questions = workspace.read_table("questions", batch.shard, columns=["question_id", "text"])
     answers = workspace.read_table("answers", batch.shard, batch.part)
     return (
-        answers.select("answer_id", "question_id", "shard", answer="text")
+        answers.select("answer_id", "question_id", "shard", answer="text", dimension="target_dimension")
         .join(questions.rename({"text": "question"}), on="question_id", maintain_order="left")
         .with_columns(item_id=None, sample=0, min_items=config.rubrics.min_items)
     )
@@ -83,6 +83,7 @@ def messages(config: Config, row: Row) -> tuple[Message, ...]:
         question=fenced("question", row["question"]),
         answer=fenced("answer", row["answer"]),
         min_items=str(row["min_items"]),
+        dimension=None if row["dimension"] is None else fenced("dimension", row["dimension"]),
     )
 
 

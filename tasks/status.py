@@ -13,14 +13,17 @@ ASKING = ("answers", "rubrics", "trajectories", "coverage", "judges")
 
 def status(workspace: Workspace) -> dict[str, Any]:
     """Counts of every stage and step, what was spent, and the sums that must agree; from manifests and tables."""
+    return counts(workspace) | {"spent": spent(workspace), "checks": checks(workspace)}
+
+
+def counts(workspace: Workspace) -> dict[str, Any]:
+    """The part of ``status`` that manifests alone tell, without a look at the tables."""
     return {
         "name": workspace.info.get("name"),
         "simulated": workspace.info.get("simulated"),
         "questions": workspace.read_manifest("questions"),
         "stages": [_stage(workspace, name) for name in ASKING],
         "steps": {name: (workspace.read_manifest(name) or {}).get("counts") for name in _STEPS},
-        "spent": spent(workspace),
-        "checks": checks(workspace),
     }
 
 

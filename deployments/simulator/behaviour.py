@@ -59,6 +59,9 @@ def say(ask: Ask, call: str, knobs: Knobs) -> Saying:
     if _is_rubric(properties, ask.schema):
         least = _LEAST.search(ask.system) or _LEAST.search(said)
         items = rubric(question, answer, min(int(least[1]), 20) if least else 3, knobs.seed, ask.model)
+        named = fenced.get("dimension")  # the name that one of the items must have
+        if named and named.lower() not in {item["dimension"].lower() for item in items}:
+            items[0] = {**items[0], "dimension": named}
         return Saying("rubric", in_order({"items": items}, ask.schema, ask.schema, dice))
     if "score" in properties:
         family, dimension, levels = _read_item(fenced.get("rubric_item", ""))

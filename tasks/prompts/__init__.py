@@ -1,7 +1,8 @@
 """Prompt templates, one text file for each kind of call; a template's hash is part of the call's id.
 
 A file holds the system text, a line ``=== user ===``, and the user text. ``{{name}}`` marks are filled in one
-pass, so that text which is put in is never searched for marks. Questions, answers and rubric items are data:
+pass, so that text which is put in is never searched for marks; what stands between ``{{#name}}`` and ``{{/name}}``
+is left out where the name has no value. Questions, answers and rubric items are data:
 they stand between fence lines whose mark is a hash of the data, which text written beforehand cannot contain.
 """
 
@@ -14,6 +15,7 @@ from storage.ids import content_id
 from tasks.models import Message
 
 _MARK = re.compile(r"\{\{(\w+)\}\}")
+_SECTION = re.compile(r"\{\{#(\w+)\}\}(.*?)\{\{/\1\}\}", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -23,11 +25,12 @@ class Prompt:
     user: str
     id: str
 
-    def render(self, **values: str) -> tuple[Message, ...]:
+    def render(self, **values: str | None) -> tuple[Message, ...]:
         """System and user message. A mark without a value raises ``KeyError``."""
 
         def fill(template: str) -> str:
-            return _MARK.sub(lambda mark: values[mark[1]], template)
+            shown = _SECTION.sub(lambda section: "" if values[section[1]] is None else section[2], template)
+            return _MARK.sub(lambda mark: values[mark[1]] or "", shown)
 
         return Message("system", fill(self.system)), Message("user", fill(self.user))
 

@@ -94,7 +94,7 @@ def test_a_401_stops_the_model_and_leaves_the_calls_to_be_done(
     message = refused("run", path, "--workspace", place, env=env)
     assert "mine/sim-tiny stopped: auth (401" in message
     assert "bad-key" not in message
-    found = json.loads(criticgen("status", place, "--json").stdout)
+    found = json.loads(criticgen("status", "--workspace", place, "--json").stdout)
     assert found["stages"][0]["todo"] == len(QUESTIONS)
     env["MY_KEY"] = "good-key"
     ended = criticgen("run", path, "--workspace", place, env=env)
@@ -116,25 +116,25 @@ def test_check_pings_every_model(config_file: ConfigFile) -> None:
 
 
 def test_status_tables_query_and_show_read_a_finished_workspace(finished: Path) -> None:
-    found = json.loads(criticgen("status", finished, "--json").stdout)
+    found = json.loads(criticgen("status", "--workspace", finished, "--json").stdout)
     assert found["simulated"] is True
-    assert "SIMULATED" in criticgen("status", finished).stdout
-    tables = json.loads(criticgen("tables", finished, "--json").stdout)
+    assert "SIMULATED" in criticgen("status", "--workspace", finished).stdout
+    tables = json.loads(criticgen("tables", "--workspace", finished, "--json").stdout)
     assert {table["name"] for table in tables} >= {"questions", "calls", "ledger"}
-    counted = criticgen("query", finished, "SELECT count(*) AS n FROM questions", "--json")
+    counted = criticgen("query", "--workspace", finished, "SELECT count(*) AS n FROM questions", "--json")
     assert json.loads(counted.stdout) == [{"n": len(QUESTIONS)}]
     item = Workspace(finished).read_table("consensus").filter("kept")["item_id"][0]
-    story = json.loads(criticgen("show", finished, item, "--json").stdout)
+    story = json.loads(criticgen("show", "--workspace", finished, item, "--json").stdout)
     assert story["kind"] == "rubric item"
     assert len(story["trajectories"]) == 3
     assert len(story["calls"]) == 5  # the answer, its rubric, the teacher and two judges
-    assert item in criticgen("show", finished, item).stdout
+    assert item in criticgen("show", "--workspace", finished, item).stdout
 
 
 def test_what_is_not_there_is_said(finished: Path, tmp_path: Path) -> None:
-    assert "no workspace here" in refused("status", tmp_path / "none")
-    assert "no question, answer, rubric item or call" in refused("show", finished, "nothing")
-    assert "does not exist" in refused("query", finished, "SELECT * FROM nothing")
+    assert "no workspace here" in refused("status", "--workspace", tmp_path / "none")
+    assert "no question, answer, rubric item or call" in refused("show", "--workspace", finished, "nothing")
+    assert "does not exist" in refused("query", "--workspace", finished, "SELECT * FROM nothing")
 
 
 @pytest.mark.parametrize(
@@ -190,6 +190,6 @@ def test_skip_bad_rows_goes_on_and_counts(tmp_path: Path, config_file: ConfigFil
     arguments = ["run", config_file(sources=[source]), "--workspace", tmp_path / "w", "--skip-bad-rows"]
     ended = criticgen(*arguments, env=env)
     assert ended.returncode == 0, ended.stderr
-    found = json.loads(criticgen("status", tmp_path / "w", "--json").stdout)
+    found = json.loads(criticgen("status", "--workspace", tmp_path / "w", "--json").stdout)
     assert found["questions"]["dropped"] == {"broken": 1, "duplicate": 2}
     assert "Nothing to do" in criticgen(*arguments[:-1], env=env).stdout

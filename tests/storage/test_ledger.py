@@ -59,7 +59,7 @@ def found(ledger: Ledger, *call_ids: str) -> list[str]:
 
 
 def test_an_appended_record_is_on_disk_before_append_returns(tmp_path: Path) -> None:
-    ledger = Ledger(tmp_path, "r")
+    ledger = Ledger(tmp_path, "r", simulated=True)
     append(ledger, record("a"), record("b"))
     die(ledger)
     (segment,) = (tmp_path / "ledger" / "open").glob("*.jsonl")
@@ -67,7 +67,7 @@ def test_an_appended_record_is_on_disk_before_append_returns(tmp_path: Path) -> 
 
 
 def test_a_sealed_batch_is_one_part_and_leaves_no_segment(tmp_path: Path) -> None:
-    ledger = Ledger(tmp_path, "r")
+    ledger = Ledger(tmp_path, "r", simulated=True)
     append(ledger, record("a"), record("b"))
     ledger.seal("answers", "s", "answers s pool")
     close(ledger)
@@ -77,53 +77,53 @@ def test_a_sealed_batch_is_one_part_and_leaves_no_segment(tmp_path: Path) -> Non
 
 
 def test_records_are_found_by_call_whatever_batch_holds_them(tmp_path: Path) -> None:
-    ledger = Ledger(tmp_path, "r")
+    ledger = Ledger(tmp_path, "r", simulated=True)
     append(ledger, record("a"), record("b", batch="answers t pool"), record("c"))
     ledger.seal("answers", "s", "answers s pool")
     ledger.seal("answers", "t", "answers t pool")
     close(ledger)
     assert found(ledger, "a", "b") == ["a", "b"]
-    assert found(Ledger(tmp_path, "r2"), "b", "c", "d") == ["b", "c"]
+    assert found(Ledger(tmp_path, "r2", simulated=True), "b", "c", "d") == ["b", "c"]
 
 
 def test_what_a_dead_process_left_is_sealed_once_and_a_torn_line_is_cut(tmp_path: Path) -> None:
-    dead = Ledger(tmp_path, "dead")
+    dead = Ledger(tmp_path, "dead", simulated=True)
     append(dead, record("a"), record("b"))
     die(dead)
     (segment,) = (tmp_path / "ledger" / "open").glob("*.jsonl")
     segment.write_bytes(segment.read_bytes()[:-20])
-    ledger = Ledger(tmp_path, "next")
+    ledger = Ledger(tmp_path, "next", simulated=True)
     assert ledger.recovered == 1
     assert found(ledger, "a", "b") == ["a"]
     assert not segment.exists()
-    assert Ledger(tmp_path, "after").recovered == 0
+    assert Ledger(tmp_path, "after", simulated=True).recovered == 0
 
 
 def test_a_segment_left_after_its_batch_was_sealed_adds_nothing(tmp_path: Path) -> None:
-    ledger = Ledger(tmp_path, "dead")
+    ledger = Ledger(tmp_path, "dead", simulated=True)
     append(ledger, record("a"))
     ledger.seal("answers", "s", "answers s pool")
     die(ledger)
-    again = Ledger(tmp_path, "next")
+    again = Ledger(tmp_path, "next", simulated=True)
     assert again.recovered == 0
     assert found(again, "a") == ["a"]
 
 
 def test_a_damaged_line_in_the_middle_is_set_aside_and_the_rest_recovered(tmp_path: Path) -> None:
-    dead = Ledger(tmp_path, "dead")
+    dead = Ledger(tmp_path, "dead", simulated=True)
     append(dead, record("a"), record("b"))
     die(dead)
     (segment,) = (tmp_path / "ledger" / "open").glob("*.jsonl")
     first, second = segment.read_bytes().splitlines()
     segment.write_bytes(first[:-5] + b"\n" + second + b"\n")
-    assert found(Ledger(tmp_path, "next"), "a", "b") == ["b"]
+    assert found(Ledger(tmp_path, "next", simulated=True), "a", "b") == ["b"]
     assert len(list((tmp_path / "ledger" / "open").glob("*.damaged"))) == 1
 
 
 def test_a_failed_write_is_raised_and_what_was_acknowledged_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ledger = Ledger(tmp_path, "r")
+    ledger = Ledger(tmp_path, "r", simulated=True)
     append(ledger, record("a"))
 
     def full_disk(descriptor: int) -> None:
@@ -135,12 +135,12 @@ def test_a_failed_write_is_raised_and_what_was_acknowledged_stays(
     monkeypatch.undo()
     append(ledger, record("c"))
     die(ledger)
-    assert found(Ledger(tmp_path, "next"), "a", "b", "c") == ["a", "c"]
+    assert found(Ledger(tmp_path, "next", simulated=True), "a", "b", "c") == ["a", "c"]
 
 
 def test_segments_follow_each_other_while_batches_are_sealed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(storage.ledger, "SEGMENT_BYTES", 1)  # a segment for each write
-    ledger = Ledger(tmp_path, "r")
+    ledger = Ledger(tmp_path, "r", simulated=True)
     for number in range(6):
         append(ledger, record(f"c{number}", batch=f"answers s part-{number}"))
         if number % 2:
@@ -148,29 +148,29 @@ def test_segments_follow_each_other_while_batches_are_sealed(tmp_path: Path, mon
             ledger.seal("answers", "s", f"answers s part-{number}")
     close(ledger)
     ids = [f"c{number}" for number in range(6)]
-    assert found(Ledger(tmp_path, "next"), *ids) == ids
+    assert found(Ledger(tmp_path, "next", simulated=True), *ids) == ids
     assert list((tmp_path / "ledger" / "open").iterdir()) == []
 
 
 def test_what_is_on_its_way_to_the_disk_when_a_run_is_cancelled_is_kept(tmp_path: Path) -> None:
     async def cancelled() -> None:
-        ledger = Ledger(tmp_path, "r")
+        ledger = Ledger(tmp_path, "r", simulated=True)
         appending = asyncio.create_task(ledger.append(record("a")))
         await asyncio.sleep(0)
         appending.cancel()
         await ledger.close()
 
     asyncio.run(cancelled())
-    assert found(Ledger(tmp_path, "next"), "a") == ["a"]
+    assert found(Ledger(tmp_path, "next", simulated=True), "a") == ["a"]
 
 
 def test_a_record_that_cannot_be_written_is_its_own_error_and_no_other_waits_for_it(tmp_path: Path) -> None:
-    ledger = Ledger(tmp_path, "r")
+    ledger = Ledger(tmp_path, "r", simulated=True)
     with pytest.raises(TypeError):
         append(ledger, record("a", request_id="\ud800"))
     append(ledger, record("b"))
     close(ledger)
-    assert found(Ledger(tmp_path, "next"), "a", "b") == ["b"]
+    assert found(Ledger(tmp_path, "next", simulated=True), "a", "b") == ["b"]
 
 
 KILLED = """
@@ -181,7 +181,7 @@ from test_ledger import record
 from storage.ledger import Ledger
 
 async def main():
-    ledger = Ledger(Path(sys.argv[1]), "killed")
+    ledger = Ledger(Path(sys.argv[1]), "killed", simulated=True)
     for number in range(100_000):
         await ledger.append(record(f"{number:06}"))
         print(number, flush=True)
@@ -196,6 +196,6 @@ def test_kill_9_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
         assert process.stdout is not None
         acknowledged = [int(process.stdout.readline()) for _ in range(20)]
         process.send_signal(signal.SIGKILL)
-    ledger = Ledger(tmp_path, "next")
+    ledger = Ledger(tmp_path, "next", simulated=True)
     ids = [f"{number:06}" for number in acknowledged]
     assert found(ledger, *ids) == ids

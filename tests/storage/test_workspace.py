@@ -16,20 +16,24 @@ ROW = {"data_set": "rubric_data", "instance_id": "a", "question_id": "q", "clust
 
 def test_a_table_is_read_as_it_was_written(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path)
+    workspace.claim("demo", simulated=True)
     workspace.write_table("splits", pl.DataFrame([ROW]), "all")
+    assert pq.read_schema(tmp_path / "tables" / "splits" / "all.parquet").metadata[b"criticgen.simulated"] == b"true"
     assert workspace.read_table("splits").to_dicts() == [ROW]
     assert workspace.read_table("questions").is_empty()
 
 
 def test_unknown_and_missing_columns_are_named(tmp_path: Path) -> None:
     frame = pl.DataFrame([ROW]).rename({"split": "part"})
+    workspace = Workspace(tmp_path)
+    workspace.claim("demo", simulated=True)
     with pytest.raises(WorkspaceError, match=r"unknown columns \['part'\], missing \['split'\]"):
-        Workspace(tmp_path).write_table("splits", frame, "all")
+        workspace.write_table("splits", frame, "all")
 
 
 def test_another_schema_version_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "splits.parquet"
-    write_parquet(path, SPLITS, pl.DataFrame([ROW]))
+    write_parquet(path, SPLITS, pl.DataFrame([ROW]), simulated=True)
     table = pq.read_table(path)
     pq.write_table(table.replace_schema_metadata({"criticgen.version": "0"}), path)
     with pytest.raises(WorkspaceError, match="schema version 0, this release reads 1"):
@@ -38,7 +42,7 @@ def test_another_schema_version_is_refused(tmp_path: Path) -> None:
 
 def test_a_damaged_file_is_named(tmp_path: Path) -> None:
     path = tmp_path / "splits.parquet"
-    write_parquet(path, SPLITS, pl.DataFrame([ROW]))
+    write_parquet(path, SPLITS, pl.DataFrame([ROW]), simulated=True)
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(WorkspaceError, match=r"splits\.parquet: damaged"):
         read_parquet(SPLITS, [path])
