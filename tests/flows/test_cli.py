@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pipeline import QUESTIONS, Simulator, criticgen
+from pipeline import QUESTIONS, Ended, Simulator, criticgen, criticgen_process
 
 from storage.workspace import Workspace
 
@@ -16,8 +16,12 @@ ConfigFile = Callable[..., Path]
 
 
 def refused(*arguments: str | Path, env: dict[str, str] | None = None) -> str:
-    """What the command says when it refuses: never a traceback, never exit status 0."""
-    ended = criticgen(*arguments, env=env)
+    """What the command says when it refuses, before any flow is run."""
+    return complaint(criticgen(*arguments, env=env))
+
+
+def complaint(ended: Ended) -> str:
+    """The message of a command that failed: never a traceback, never exit status 0."""
     assert ended.returncode not in (0, -9), ended.stdout
     assert "Traceback" not in ended.stderr + ended.stdout
     assert "criticgen: " in ended.stderr
@@ -91,13 +95,13 @@ def test_a_401_stops_the_model_and_leaves_the_calls_to_be_done(
     )
     place = tmp_path / "w"
     env = {"PREFECT_API_URL": prefect_url, "MY_KEY": "bad-key-of-mine"}
-    message = refused("run", path, "--workspace", place, env=env)
+    message = complaint(criticgen_process("run", path, "--workspace", place, env=env))
     assert "mine/sim-tiny stopped: auth (401" in message
     assert "bad-key" not in message
     found = json.loads(criticgen("status", "--workspace", place, "--json").stdout)
     assert found["stages"][0]["todo"] == len(QUESTIONS)
     env["MY_KEY"] = "good-key"
-    ended = criticgen("run", path, "--workspace", place, env=env)
+    ended = criticgen_process("run", path, "--workspace", place, env=env)
     assert ended.returncode == 0, ended.stderr
     assert not any(b"bad-key" in file.read_bytes() for file in place.rglob("*") if file.is_file())
 
@@ -188,7 +192,7 @@ def test_skip_bad_rows_goes_on_and_counts(tmp_path: Path, config_file: ConfigFil
     source = {"name": "own", "path": str(path), "question": "question", "reference_answer": "answer"}
     env = {"PREFECT_API_URL": prefect_url}
     arguments = ["run", config_file(sources=[source]), "--workspace", tmp_path / "w", "--skip-bad-rows"]
-    ended = criticgen(*arguments, env=env)
+    ended = criticgen_process(*arguments, env=env)
     assert ended.returncode == 0, ended.stderr
     found = json.loads(criticgen("status", "--workspace", tmp_path / "w", "--json").stdout)
     assert found["questions"]["dropped"] == {"broken": 1, "duplicate": 2}

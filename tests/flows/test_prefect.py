@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pipeline import Simulator, criticgen
+from pipeline import Simulator, criticgen_process
 
 ConfigFile = Callable[..., Path]
 
@@ -36,7 +36,7 @@ def task_runs_of(url: str, flow_run: dict[str, Any]) -> dict[str, dict[str, Any]
 def test_a_run_shows_its_batches_with_their_counts(tmp_path: Path, config_file: ConfigFile, prefect_url: str) -> None:
     path = config_file(name="shown", limit=2)
     path.write_text(path.read_text().replace("name: made\n", "name: shown\n", 1))
-    ended = criticgen("run", path, "--workspace", tmp_path / "w", env={"PREFECT_API_URL": prefect_url})
+    ended = criticgen_process("run", path, "--workspace", tmp_path / "w", env={"PREFECT_API_URL": prefect_url})
     assert ended.returncode == 0, ended.stderr
     flow_run = run_of(prefect_url, "shown")
     assert flow_run["state_type"] == "COMPLETED"
@@ -58,7 +58,7 @@ def test_a_batch_with_too_many_failures_ends_red_and_says_why(
     simulator.post("knobs", {"fault_refusal": 0.6})
     path = config_file(limit=2)
     path.write_text(path.read_text().replace("name: made\n", "name: red\n", 1))
-    ended = criticgen("run", path, "--workspace", tmp_path / "w", env={"PREFECT_API_URL": prefect_url})
+    ended = criticgen_process("run", path, "--workspace", tmp_path / "w", env={"PREFECT_API_URL": prefect_url})
     assert ended.returncode == 1
     assert "ended red" in ended.stderr
     assert "refused" in ended.stderr
@@ -71,8 +71,10 @@ def test_a_batch_with_too_many_failures_ends_red_and_says_why(
 
 
 def test_a_run_without_a_server_starts_one_of_its_own_and_ends_it(tmp_path: Path, config_file: ConfigFile) -> None:
-    ended = criticgen("run", config_file(limit=1), "--workspace", tmp_path / "w", env={"PREFECT_API_URL": ""})
+    ended = criticgen_process("run", config_file(limit=1), "--workspace", tmp_path / "w", env={"PREFECT_API_URL": ""})
     assert ended.returncode == 0, ended.stderr
     assert "may lack" not in ended.stderr
     assert (tmp_path / "w" / "prefect" / "prefect.db").exists()
-    assert criticgen("run", config_file(limit=1), "--workspace", tmp_path / "w").stdout.startswith("Nothing to do")
+    assert criticgen_process("run", config_file(limit=1), "--workspace", tmp_path / "w").stdout.startswith(
+        "Nothing to do"
+    )

@@ -1,6 +1,8 @@
 """Runs for tests: the real simulator over real HTTP, the whole pipeline with Prefect or without."""
 
 import asyncio
+import contextlib
+import io
 import json
 import os
 import subprocess
@@ -9,11 +11,13 @@ import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import polars as pl
 import yaml
 
 from flows.build import build, do_batch, do_step, open_run
+from flows.cli import main
 from flows.progress import Progress
 from storage.schemas import TABLES
 from storage.workspace import Workspace
@@ -102,11 +106,38 @@ def load(path: Path, *overrides: str) -> Config:
     return load_config(path, list(overrides))
 
 
-def criticgen(*arguments: str | Path, env: dict[str, str] | None = None) -> "subprocess.CompletedProcess[str]":
-    """The command in a process of its own, with a width that no table is cut at."""
+@dataclass
+class Ended:
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def criticgen(*arguments: str | Path, env: dict[str, str] | None = None) -> Ended:
+    """The command in this process: for all that ends before a flow runs."""
+    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
+    argv = ["criticgen", *map(str, arguments)]
+    code: object = 0
+    with (
+        mock.patch.dict(os.environ, {"COLUMNS": "200"} | (env or {})),
+        mock.patch.object(sys, "argv", argv),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+    ):
+        try:
+            main()
+        except SystemExit as ended:
+            code = ended.code
+    stdout, stderr = (stream.buffer.getvalue().decode() for stream in (out, err))  # type: ignore[attr-defined]
+    return Ended(code if isinstance(code, int) else 0, stdout, stderr)
+
+
+def criticgen_process(*arguments: str | Path, env: dict[str, str] | None = None) -> Ended:
+    """The command in a process of its own, for a flow to run: Prefect reads its environment when it is imported."""
     command = [sys.executable, "-c", "from flows.cli import main; main()", *map(str, arguments)]
     environment = os.environ | {"COLUMNS": "200"} | (env or {})
-    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=280, check=False)
+    ended = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=280, check=False)
+    return Ended(ended.returncode, ended.stdout, ended.stderr)
 
 
 def tables_of(place: Workspace) -> dict[str, pl.DataFrame]:
