@@ -20,6 +20,7 @@ stages between questions and consensus, for one shard) is one Prefect task run. 
 """
 
 import asyncio
+import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
@@ -59,6 +60,8 @@ async def build_dataset(
     config: Config, workspace: str, retry_failed: bool = False, skip_bad_rows: bool = False
 ) -> None:
     """Build both data sets. What is done already is not done again; ``retry_failed`` asks failed calls anew."""
+    # Prefect raises its own signal wherever the loop happens to be, where it can get lost: end as Ctrl-C does.
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, signal.raise_signal, signal.SIGINT)
     place = Workspace(workspace)
     with place.lock(), with_simulator(config) as served:
         await settle_orphans("build-dataset", workspace)
@@ -105,7 +108,7 @@ async def build_shards(run: Run, do_batch: Callable[[Run, Batch], Awaitable[None
 
     await all_of(map(build_shard, curation.shards_of(run.workspace)))
     if red:
-        lines = [f"{len(red)} annotation batches ended red; what was answered is kept. The first:", *red[:5]]
+        lines = [f"annotation batches that ended red: {len(red)}; what was answered is kept. The first:", *red[:5]]
         raise RunFailed("\n  ".join(lines))
 
 

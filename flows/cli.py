@@ -43,7 +43,11 @@ def run(
     """Build both data sets. The same command again goes on where it stopped, and asks nothing twice."""
     from flows.run import run as run_config
 
-    run_config(_config_path(config), workspace, limit, set_ or [], skip_bad_rows, retry_failed)
+    try:
+        run_config(_config_path(config), workspace, limit, set_ or [], skip_bad_rows, retry_failed)
+    except KeyboardInterrupt:
+        print("criticgen: stopped; the same command goes on from here", file=sys.stderr)
+        raise typer.Exit(130) from None
 
 
 @app.command()
@@ -97,13 +101,9 @@ def rebuild(workspace: WorkspacePath = None, json: Json = False) -> None:
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True}, add_help_option=False)
 def simulate(context: typer.Context) -> None:
     """Serve the vendor simulator on 127.0.0.1 until Ctrl-C (`criticgen simulate --help`: its knobs)."""
-    import subprocess
+    import os
 
-    try:
-        code = subprocess.call([sys.executable, "-m", "deployments.simulator", *context.args])
-    except KeyboardInterrupt:
-        code = 0
-    raise typer.Exit(code)
+    os.execv(sys.executable, [sys.executable, "-m", "deployments.simulator", *context.args])
 
 
 @app.command()
@@ -205,7 +205,7 @@ def _print_story(value: Any, depth: int = 0) -> None:
 
 
 def main() -> None:
-    """The command. An error that is the user's to mend is its message and exit status 1; Ctrl-C is 130."""
+    """The command. An error that is the user's to mend is its message and exit status 1."""
     try:
         app()
     except UserError as error:
@@ -217,6 +217,3 @@ def main() -> None:
     except OSError as error:
         print(f"criticgen: {error}", file=sys.stderr)
         sys.exit(1)
-    except KeyboardInterrupt:
-        print("criticgen: stopped; the same command goes on from here", file=sys.stderr)
-        sys.exit(130)

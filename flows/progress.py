@@ -33,8 +33,16 @@ class Tally:
 
     def line(self) -> str:
         rate = self.calls / max(time.monotonic() - self.began, 1e-9)
-        cost = "cost not known" if self.cost_usd is None else f"${self.cost_usd:.2f}"
-        return f"{self.failed} failed, {rate:.0f} calls/s, {self.tokens:,} tokens, {cost}"
+        cost = "" if self.cost_usd is None else f", ${self.cost_usd:.2f}"
+        return f"{self.failed} failed, {rate:.0f}/s, {short(self.tokens)} tokens{cost}"
+
+
+def short(number: int) -> str:
+    """1,234 as 1.2k, 5,600,000 as 5.6M."""
+    for size, letter in ((1_000_000, "M"), (1_000, "k")):
+        if number >= size:
+            return f"{number / size:.1f}{letter}"
+    return str(number)
 
 
 class Progress:
@@ -45,8 +53,8 @@ class Progress:
         self.tallies: dict[str, Tally] = defaultdict(Tally)
         self._console = Console(stderr=True)
         self._bars = Bars(
-            TextColumn("{task.description:<13}"),
-            BarColumn(),
+            TextColumn("{task.description:<12}"),
+            BarColumn(bar_width=16),
             TextColumn("{task.completed:.0f} of {task.total:.0f}"),
             TextColumn("{task.fields[line]}"),
             TimeRemainingColumn(),

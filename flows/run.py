@@ -15,6 +15,8 @@ from tasks.config import Config, ConfigError, load_config
 from tasks.models.pool import missing_keys
 from tasks.status import counts, status
 
+SEND_S = 10.0  # for the last of Prefect's history
+
 
 def run(
     path: Path,
@@ -55,6 +57,8 @@ def _read_questions_first(place: Workspace, config: Config, skip_bad_rows: bool)
 
 def _run_flow(config: Config, place: Workspace, own_url: str | None, skip_bad_rows: bool, retry_failed: bool) -> None:
     from prefect.client.schemas.objects import State
+    from prefect.events.worker import EventsWorker
+    from prefect.logging.handlers import APILogWorker
 
     from flows.build import RunFailed, build_dataset
 
@@ -62,10 +66,33 @@ def _run_flow(config: Config, place: Workspace, own_url: str | None, skip_bad_ro
         state = await build_dataset(config, str(place.root.resolve()), retry_failed, skip_bad_rows, return_state=True)
         return state, await state.aresult(raise_on_failure=False)
 
-    state, result = asyncio.run(flow_run())
+    try:
+        state, result = asyncio.run(flow_run())
+    except BaseException as error:
+        if _is_interrupt(error):
+            print("Stopping: what is answered is kept ...", file=sys.stderr, flush=True)
+            raise KeyboardInterrupt from None
+        raise
+    finally:
+        # While there is a server to send it to: at exit Prefect would wait for one that is gone.
+        for worker in (EventsWorker, APILogWorker):
+            worker.drain_all(timeout=SEND_S)
     flow_run_id = state.state_details.flow_run_id
     if own_url and flow_run_id and not wait_recorded(own_url, flow_run_id):
         print("Prefect's history of this run may lack its last task runs.", file=sys.stderr)
     if not state.is_completed():
         why = result if isinstance(result, UserError) else state.message
-        raise RunFailed(f"{why}\n`criticgen status --workspace {place.root}` shows the rest; the same command goes on.")
+        raise RunFailed(
+            f"{why}\nThe same command asks what was not asked; with --retry-failed it also asks again what failed. "
+            "More failures than max_failed allows keep a shard back. "
+            f"Details: `criticgen status --workspace {place.root}`"
+        )
+
+
+def _is_interrupt(error: BaseException) -> bool:
+    """Ctrl-C, or SIGTERM as Prefect raises it, also in a group."""
+    from prefect.exceptions import TerminationSignal
+
+    if isinstance(error, BaseExceptionGroup):
+        return any(map(_is_interrupt, error.exceptions))
+    return isinstance(error, KeyboardInterrupt | TerminationSignal | asyncio.CancelledError)

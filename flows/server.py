@@ -34,6 +34,7 @@ def prefect_server(folder: Path) -> Iterator[str]:
     quiet = {"PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL", "PREFECT_SERVER_ANALYTICS_ENABLED": "false"}
     os.environ |= {name: value for name, value in quiet.items() if name not in os.environ} | {"DO_NOT_TRACK": "1"}
     if url := os.environ.get("PREFECT_API_URL"):
+        _reach(url)
         yield url
         return
     os.environ.pop("PREFECT_API_URL", None)  # an empty one is none
@@ -62,6 +63,19 @@ def prefect_server(folder: Path) -> Iterator[str]:
                 yield url
             finally:
                 del os.environ["PREFECT_API_URL"]
+
+
+def _reach(url: str) -> None:
+    try:
+        with urllib.request.urlopen(f"{url.rstrip('/')}/health", timeout=10):
+            pass
+    except urllib.error.HTTPError:
+        pass  # it answers, if only that it wants to know who asks
+    except (urllib.error.URLError, OSError, ValueError) as error:
+        raise ServerError(
+            f"PREFECT_API_URL names {url}, which does not answer ({error}); "
+            "start that server, or unset the variable and a run starts one of its own"
+        ) from None
 
 
 def _wait(url: str, process: Any, log: Path) -> None:

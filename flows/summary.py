@@ -20,6 +20,8 @@ def show_status(found: dict[str, Any], out: Console) -> None:
     out.print(title(found))
     out.print(stages_table(found))
     out.print(funnel_table(found))
+    if found["unsealed"]:
+        out.print(f"{found['unsealed']:,} attempts of unfinished batches are in the ledger and in no table yet.")
     broken = [check for check in found["checks"] if not check["holds"]]
     for check in broken:
         out.print(f"[red]does not agree[/red]  {check['check']}: {check['left']} and {check['right']}")

@@ -8,6 +8,7 @@ left in its segment is sealed by the next one. A torn last line was never acknow
 """
 
 import asyncio
+import contextlib
 import os
 import threading
 from collections import defaultdict
@@ -215,3 +216,12 @@ def _index_of(records: Sequence[Record], path: Path) -> pl.DataFrame:
 def ledger_files(root: Path) -> list[Path]:
     """The sealed parts of a workspace's ledger."""
     return sorted((root / "ledger" / "sealed").rglob("*.parquet"))
+
+
+def unsealed_attempts(root: Path) -> int:
+    """Attempts of batches that a living run has in hand or a dead one left: in the ledger, not in any table yet."""
+    count = 0
+    for path in (root / "ledger" / "open").glob("*.jsonl"):
+        with contextlib.suppress(FileNotFoundError), path.open("rb") as segment:
+            count += sum(block.count(b"\n") for block in iter(lambda: segment.read(2**20), b""))
+    return count

@@ -10,6 +10,7 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
+from math import ceil
 from typing import Any
 
 import polars as pl
@@ -254,7 +255,7 @@ def _write(
         "failed": failed,
         "todo": counts[TODO],
         "rows": len(table),
-        "red": bool(counts[TODO]) or sum(failed.values()) > run.config.max_failed * len(rows),
+        "red": bool(counts[TODO]) or sum(failed.values()) > ceil(run.config.max_failed * len(rows)),
         "stopped": {
             name: run.caller.stopped[name] for name in {row["model"] for row in rows} & set(run.caller.stopped)
         },

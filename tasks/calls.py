@@ -94,7 +94,7 @@ def next_step(attempts: Sequence[Attempt], retry_of_run: str | None = None) -> A
         return last.outcome
     return Again(
         larger_limit=any(REMEDIES[attempt.outcome].larger_limit for attempt in counted),
-        shown=last if remedy.shows_error else None,
+        shown=next((attempt for attempt in reversed(counted) if REMEDIES[attempt.outcome].shows_error), None),
         backoff_s=min(BACKOFF_MAX_S, BACKOFF_S * 2**tries) if remedy.backoff else 0.0,
     )
 

@@ -71,7 +71,7 @@ VENDORS: dict[str, Endpoint] = {
 class Model(Section):
     """A model and the parameters that decide its answers; written as ``vendor/model`` where there are none."""
 
-    name: str = Field(pattern=r"^[\w.-]+/\S+$", description="vendor/model, vendor being an endpoint's name")
+    name: str = Field(description="vendor/model, vendor being an endpoint's name")
     max_output_tokens: int = Field(16_384, gt=0, description="Limit on the output, thinking included")
     params: dict[str, Any] = Field(default_factory=dict, description="As the vendor spells them: temperature, ...")
 
@@ -79,6 +79,14 @@ class Model(Section):
     @classmethod
     def _bare_name(cls, value: Any) -> Any:
         return {"name": value} if isinstance(value, str) else value
+
+    @field_validator("name")
+    @classmethod
+    def _vendor_and_model(cls, name: str) -> str:
+        vendor, slash, model = name.partition("/")
+        if not (vendor and slash and model) or any(character.isspace() for character in name):
+            raise ValueError(f"{name!r} is not of the form vendor/model, such as openai/gpt-5")
+        return name
 
     @property
     def endpoint(self) -> str:
@@ -164,7 +172,7 @@ class Config(Section):
     limit: int | None = Field(None, gt=0, description="Questions in all, spread evenly over the sources; None: all")
     shard_size: int = Field(25, gt=0, description="Questions in a shard")
     shards_in_flight: int = Field(16, gt=0, description="Shards worked on at the same time")
-    max_failed: float = Field(0.05, ge=0, le=1, description="Share of a batch's calls that may fail before it is red")
+    max_failed: float = Field(0.05, ge=0, le=1, description="Share of a batch's calls that may fail, rounded up")
     endpoints: dict[str, Endpoint] = Field(default_factory=dict, description="Named servers, beside the three vendors")
     limits: dict[str, Limits] = Field(default_factory=dict, description="By vendor/model; `default` for all others")
     simulator: Simulator | None = Field(None, description="Every vendor is the simulator (models named sim-...)")

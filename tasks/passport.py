@@ -18,6 +18,8 @@ def passport(workspace: Workspace, row_id: str) -> dict[str, Any]:
 
     Raises ``NoSuchRow`` when there is none, or more than one.
     """
+    if not row_id:
+        raise NoSuchRow("give the id of a row, or the beginning of one")
     for name, (column, story) in _STORIES.items():
         if name == "rubrics" and "-" not in row_id:
             continue  # the id of a rubric's call begins the ids of all its items
@@ -67,7 +69,7 @@ def _item(workspace: Workspace, item_id: str) -> dict[str, Any]:
         "consensus": consensus,
         "near_duplicate": near[0] if near else None,
         "split": split[0] if split else None,
-        "calls": calls.to_dicts(),
+        "calls": calls.sort("finished_at").to_dicts(),
         "cost_usd": None if calls["cost_usd"].has_nulls() else float(calls["cost_usd"].sum()),
     }
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import polars as pl
 
+from storage.ledger import unsealed_attempts
 from storage.workspace import Workspace
 from tasks.instances import DATA_SETS
 
@@ -13,7 +14,8 @@ ASKING = ("answers", "rubrics", "trajectories", "coverage", "judges")
 
 def status(workspace: Workspace) -> dict[str, Any]:
     """Counts of every stage and step, what was spent, and the sums that must agree; from manifests and tables."""
-    return counts(workspace) | {"spent": spent(workspace), "checks": checks(workspace)}
+    known = {"spent": spent(workspace), "unsealed": unsealed_attempts(workspace.root), "checks": checks(workspace)}
+    return counts(workspace) | known
 
 
 def counts(workspace: Workspace) -> dict[str, Any]:
@@ -94,8 +96,11 @@ def checks(workspace: Workspace) -> list[dict[str, Any]]:
     check("calls: ok in the table = ok of all stages", calls.filter(outcome="ok").height, _sum(stages, "ok"))
     if any(stage["todo"] or stage["red"] for stage in stages.values()):
         return found
-    check("rubrics: calls wanted = answers", stages["rubrics"]["wanted"], len(answers))
-    check("trajectories: calls wanted = rubric items", stages["trajectories"]["wanted"], len(items))
+    batches = {name: stage["batches"] for name, stage in stages.items()}
+    if batches["rubrics"] == batches["answers"] + batches["coverage"]:
+        check("rubrics: calls wanted = answers", stages["rubrics"]["wanted"], len(answers))
+    if batches["trajectories"] == batches["rubrics"]:
+        check("trajectories: calls wanted = rubric items", stages["trajectories"]["wanted"], len(items))
 
     steps = {name: (workspace.read_manifest(name) or {}).get("counts") for name in _STEPS}
     if (consensus := steps["consensus"]) is not None:

@@ -18,7 +18,7 @@ from deployments.simulator.server import start
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
-        prog="python -m deployments.simulator",
+        prog="criticgen simulate",
         description="Simulated OpenAI, Anthropic and Gemini models (any name that begins with sim-) on 127.0.0.1.",
         epilog="Any knob can be set for one model: --judge-noise.sim-judge-b 0.3",
         allow_abbrev=False,
@@ -36,8 +36,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(str(error))
     try:
         asyncio.run(_serve(knobs, known.port, known.exit_with_parent))
-    except OSError as error:
-        parser.exit(1, f"port {known.port}: cannot listen ({error.strerror or error})\n")
+    except (OSError, OverflowError) as error:
+        parser.exit(1, f"port {known.port}: cannot listen ({getattr(error, 'strerror', None) or error})\n")
     return 0
 
 

@@ -140,6 +140,12 @@ def test_a_retry_counts_only_its_own_runs_failures() -> None:
     assert next_step([Attempt(Outcome.OK, "before")], retry_of_run="now") is Outcome.OK
 
 
+def test_an_error_is_still_shown_after_a_fault_of_the_server() -> None:
+    malformed = Attempt(Outcome.MALFORMED, "r", text="no", error="not JSON")
+    step = next_step([malformed, Attempt(Outcome.SERVER, "r")])
+    assert step == Again(shown=malformed, backoff_s=1.0)
+
+
 def test_no_call_goes_on_for_ever() -> None:
     mixed = ["server", "timeout", "connection", "malformed", "out_of_contract", "empty"] * 2
     assert isinstance(next_step([Attempt(Outcome(outcome), "r") for outcome in mixed]), Outcome)

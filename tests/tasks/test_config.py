@@ -39,7 +39,7 @@ def test_a_path_is_relative_to_the_config(tmp_path: Path) -> None:
     [
         ({"judge": []}, "judge: unknown key"),
         ({"split": {"ratio": 5}}, "split.ratio: unknown key"),
-        ({"teacher": "gpt-5"}, "teacher.name: String should match pattern"),
+        ({"teacher": "gpt-5"}, "teacher.name: 'gpt-5' is not of the form vendor/model"),
         ({"teacher": "mistral/large"}, "model mistral/large: no endpoint 'mistral'"),
         ({"teacher": "openai/sim-x"}, "simulated .* and real models do not mix"),
         ({"judges": ["openai/a", "openai/a"]}, "judges: a model is named twice"),

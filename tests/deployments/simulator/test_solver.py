@@ -102,7 +102,9 @@ def test_figures(value: float, text: str) -> None:
     assert figure(value) == text
 
 
-@pytest.mark.skipif("CRITICGEN_TEST_DATA" not in os.environ, reason="CRITICGEN_TEST_DATA names no folder of real data")
+@pytest.mark.skipif(
+    not os.environ.get("CRITICGEN_TEST_DATA"), reason="CRITICGEN_TEST_DATA names no folder of real data"
+)
 def test_real_questions_and_solutions() -> None:
     folder = Path(os.environ["CRITICGEN_TEST_DATA"])
     lines = (folder / "questions/gsm8k_test.jsonl").read_text(encoding="utf-8").split("\n")[:50]

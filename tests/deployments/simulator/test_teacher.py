@@ -112,7 +112,9 @@ def test_a_perfect_answer_is_kept() -> None:
     assert (said["score"], said["refined_answer"]) == (5, answer)
 
 
-@pytest.mark.skipif("CRITICGEN_TEST_DATA" not in os.environ, reason="CRITICGEN_TEST_DATA names no folder of real data")
+@pytest.mark.skipif(
+    not os.environ.get("CRITICGEN_TEST_DATA"), reason="CRITICGEN_TEST_DATA names no folder of real data"
+)
 def test_a_twentieth_of_refine_rows_are_near_duplicates() -> None:
     rows = _refine_rows(30)
     grams = [_grams(row) for row in rows]
