@@ -51,7 +51,7 @@ from tasks.models.prices import cost_usd
 RUN: ContextVar[Run] = ContextVar("run")
 
 
-class RunFailed(UserError):
+class BatchesFailed(UserError):
     """Some batches ended red; what they lack can be asked for again."""
 
 
@@ -66,7 +66,6 @@ async def build_dataset(
     with place.lock(), with_simulator(config) as served:
         await settle_orphans("build-dataset", workspace)
         place.claim(config.name, simulated=config.simulated)
-        write_bytes(place.root / "config.json", orjson.dumps(config.model_dump(), option=orjson.OPT_INDENT_2))
         await read_questions(place, config, skip_bad_rows)
         with Progress(config.name) as progress:
             async with (
@@ -82,6 +81,8 @@ async def build(
     run: Run, do_batch: Callable[[Run, Batch], Awaitable[None]], do_step: Callable[[Run, Step], Awaitable[None]]
 ) -> None:
     """All that does not stand: every shard's batches, then the steps over all shards."""
+    settings = orjson.dumps(run.config.model_dump(), option=orjson.OPT_INDENT_2)
+    write_bytes(run.workspace.root / "config.json", settings)
     prune(run.workspace, run.config)
     async with afterwards(lambda: asyncio.to_thread(write_unwanted_calls, run, STAGES.values())):
         await build_shards(run, do_batch)
@@ -91,7 +92,7 @@ async def build(
 
 
 async def build_shards(run: Run, do_batch: Callable[[Run, Batch], Awaitable[None]]) -> None:
-    """Every shard through its batches, in order. Raises ``RunFailed`` when any ended red."""
+    """Every shard through its batches, in order. Raises ``BatchesFailed`` when any ended red."""
     places = asyncio.Semaphore(run.config.shards_in_flight)
     red: list[str] = []
 
@@ -106,10 +107,12 @@ async def build_shards(run: Run, do_batch: Callable[[Run, Batch], Awaitable[None
                     red.append(str(failed))
                     return
 
-    await all_of(map(build_shard, curation.shards_of(run.workspace)))
+    shards = curation.shards_of(run.workspace)
+    run.ranks = {shard: rank for rank, shard in enumerate(shards)}
+    await all_of(map(build_shard, shards))
     if red:
         lines = [f"annotation batches that ended red: {len(red)}; what was answered is kept. The first:", *red[:5]]
-        raise RunFailed("\n  ".join(lines))
+        raise BatchesFailed("\n  ".join(lines))
 
 
 @task(task_run_name="questions", persist_result=False)

@@ -214,6 +214,6 @@ def main() -> None:
     except BrokenPipeError:  # as by `| head`
         sys.stderr.close()
         sys.exit(1)
-    except OSError as error:
+    except (OSError, UnicodeEncodeError) as error:
         print(f"criticgen: {error}", file=sys.stderr)
         sys.exit(1)

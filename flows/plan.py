@@ -36,7 +36,7 @@ def batch_stands(workspace: Workspace, config: Config, batch: Batch, *, retry_fa
 
 def nothing_wanted(workspace: Workspace, config: Config, *, retry_failed: bool) -> bool:
     """Whether every batch and every step stands. Reads manifests only."""
-    if not questions.stands(workspace, config):
+    if not (workspace.root / "config.json").exists() or not questions.stands(workspace, config):
         return False
     return all(
         batch_stands(workspace, config, batch, retry_failed=retry_failed)

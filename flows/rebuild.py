@@ -4,10 +4,12 @@ import asyncio
 
 import orjson
 
+from flows.plan import STAGES
 from flows.progress import Progress
 from storage.workspace import Workspace, WorkspaceError
 from tasks import questions
 from tasks.config import Config
+from tasks.sources import SourceError
 
 
 def rebuild(place: Workspace) -> None:
@@ -18,13 +20,8 @@ def rebuild(place: Workspace) -> None:
     except (OSError, ValueError) as error:
         raise WorkspaceError(f"{path}: cannot be read ({error}); `criticgen run CONFIG` writes it") from None
 
-    with place.lock():
-        questions.read_questions(place, config, skip_bad_rows=True)
-        questions_files = [*place.table_files("questions"), *place.manifest_files("questions")]
-        # What was held out stays held out: the splits alone do not follow from the ledger.
-        place.prune([*questions_files, *place.table_files("splits")])
-        with Progress(config.name) as progress:
-            asyncio.run(parse_ledger(config, place, progress))
+    with place.lock(), Progress(config.name) as progress:
+        asyncio.run(parse_ledger(config, place, progress))
 
 
 async def parse_ledger(config: Config, place: Workspace, progress: Progress) -> None:
@@ -32,4 +29,19 @@ async def parse_ledger(config: Config, place: Workspace, progress: Progress) -> 
     from flows.build import build, do_batch, do_step, open_run
 
     async with open_run(config, place, None, progress) as run:
+        for stage in STAGES:
+            run.ledger.calls(stage)  # what cannot be read shows before anything is deleted
+        if not _questions_stand(place, config):
+            questions.read_questions(place, config, skip_bad_rows=True)
+        known = [*place.table_files("questions"), *place.manifest_files("questions")]
+        # What was held out stays held out: the splits alone do not follow from the ledger.
+        place.prune([*known, *place.table_files("splits")])
         await build(run, do_batch, do_step)
+
+
+def _questions_stand(place: Workspace, config: Config) -> bool:
+    """Also where a source is not there any more: its questions are in their table."""
+    try:
+        return questions.stands(place, config)
+    except SourceError:
+        return place.read_manifest("questions") is not None

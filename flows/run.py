@@ -13,7 +13,12 @@ from storage.workspace import Workspace
 from tasks import questions
 from tasks.config import Config, ConfigError, load_config
 from tasks.models.pool import missing_keys
-from tasks.status import counts, status
+from tasks.status import counts, reconciles, status
+
+
+class RunFailed(UserError):
+    """The run has not done all that was asked; the message says what is left and what to do."""
+
 
 SEND_S = 10.0  # for the last of Prefect's history
 
@@ -44,7 +49,10 @@ def run(
         if own_server:
             print(f"Prefect shows this run at {url.removesuffix('/api')} while it lasts.", file=sys.stderr)
         _run_flow(config, place, url if own_server else None, skip_bad_rows, retry_failed)
-    show_outputs(place.root, status(place), out)
+    found = status(place)
+    show_outputs(place.root, found, out)
+    if not reconciles(found):
+        raise RunFailed(f"the sums do not agree: `criticgen status --workspace {place.root}` shows which")
 
 
 def _read_questions_first(place: Workspace, config: Config, skip_bad_rows: bool) -> None:
@@ -60,7 +68,7 @@ def _run_flow(config: Config, place: Workspace, own_url: str | None, skip_bad_ro
     from prefect.events.worker import EventsWorker
     from prefect.logging.handlers import APILogWorker
 
-    from flows.build import RunFailed, build_dataset
+    from flows.build import build_dataset
 
     async def flow_run() -> tuple[State[None], object]:
         state = await build_dataset(config, str(place.root.resolve()), retry_failed, skip_bad_rows, return_state=True)

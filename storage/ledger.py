@@ -10,6 +10,7 @@ left in its segment is sealed by the next one. A torn last line was never acknow
 import asyncio
 import contextlib
 import os
+import re
 import threading
 from collections import defaultdict
 from collections.abc import Sequence
@@ -29,6 +30,7 @@ from storage.workspace import read_parquet, write_bytes, write_parquet
 Record = dict[str, Any]
 
 SEGMENT_BYTES = 64 * 2**20
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
 READ = [name for name in LEDGER.columns if name != "raw"]
 GROUP_S = 0.004  # how long an attempt waits for others to share its fsync
 
@@ -169,8 +171,11 @@ class Ledger:
             for line in lines:
                 try:
                     record = orjson.loads(line)
+                    frame_of([record])
+                    if not all(_NAME.fullmatch(record[name]) for name in ("stage", "shard")):
+                        raise ValueError("not a name of this project's")
                     groups[record["stage"], record["shard"]].append(record)
-                except (orjson.JSONDecodeError, KeyError, TypeError):
+                except (ValueError, KeyError, TypeError, AttributeError, pa.ArrowException):
                     damaged.append(line)
             for (stage, shard), records in groups.items():
                 known = self._identities(stage, shard)

@@ -47,8 +47,8 @@ def query(workspace: Workspace, sql: str) -> "pl.DataFrame":
             statements = connection.extract_statements(sql)
             if len(statements) != 1:
                 raise QueryError(f"expected one statement, found {len(statements)}")
-            if statements[0].type not in (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN):
-                raise QueryError("only SELECT (and DESCRIBE, SUMMARIZE, EXPLAIN) is allowed: queries are read-only")
+            if statements[0].type is not duckdb.StatementType.SELECT:
+                raise QueryError("only SELECT (and DESCRIBE, SUMMARIZE) is allowed: queries are read-only")
             frame = pl.from_arrow(connection.sql(sql).to_arrow_table())
         except (duckdb.Error, pl.exceptions.PolarsError) as error:
             raise QueryError(str(error)) from None

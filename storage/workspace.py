@@ -140,7 +140,7 @@ class Workspace:
             value = orjson.loads(path.read_bytes())
         except FileNotFoundError:
             return None
-        except orjson.JSONDecodeError:
+        except (orjson.JSONDecodeError, IsADirectoryError):
             raise WorkspaceError(f"{path}: damaged; delete it and run again, nothing is paid twice") from None
         if not isinstance(value, dict):
             raise WorkspaceError(f"{path}: not what this project wrote")

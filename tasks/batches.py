@@ -7,7 +7,7 @@ holds the fingerprint of its inputs and settings: where it still stands, nothing
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import version
 from math import ceil
@@ -109,13 +109,18 @@ class Stage:
 
 @dataclass
 class Run:
-    """One run over a workspace: what its batches share."""
+    """One run over a workspace: what its batches share.
+
+    ``ranks`` orders the shards where their calls wait for one model: shards that end one after the other, not all
+    at the end, give the judges work while the teacher is still busy.
+    """
 
     config: Config
     workspace: Workspace
     ledger: Ledger
     caller: Caller
     retry_failed: bool = False
+    ranks: Mapping[str, int] = field(default_factory=dict)
 
 
 def fingerprint(stage: Stage, config: Config, batch: Batch, workspace: Workspace) -> str | None:
@@ -133,9 +138,16 @@ def fingerprint(stage: Stage, config: Config, batch: Batch, workspace: Workspace
 def stands(stage: Stage, config: Config, batch: Batch, workspace: Workspace, *, retry_failed: bool) -> bool:
     """Whether the batch's tables are there and are what the settings ask for, so that nothing is to be done."""
     manifest = workspace.read_manifest(*batch.place)
-    if manifest is None or manifest["red"] or manifest["todo"] or (retry_failed and manifest["failed"]):
+    if manifest is None or is_red(manifest, config) or (retry_failed and manifest["failed"]):
         return False
-    return bool(manifest["fingerprint"] == fingerprint(stage, config, batch, workspace))
+    files = (workspace.table_path(stage.writes, *stage.file(batch)), workspace.table_path("calls", *batch.place))
+    same = bool(manifest["fingerprint"] == fingerprint(stage, config, batch, workspace))
+    return same and all(file.exists() for file in files)
+
+
+def is_red(manifest: Manifest, config: Config) -> bool:
+    """Whether calls were left out, or more of them failed than the config allows."""
+    return bool(manifest["todo"]) or sum(manifest["failed"].values()) > ceil(config.max_failed * manifest["wanted"])
 
 
 def wanted(stage: Stage, config: Config, inputs: pl.DataFrame) -> list[Row]:
@@ -198,6 +210,7 @@ async def run_batch(run: Run, stage: Stage, batch: Batch) -> Manifest:
             messages=lambda row: stage.messages(config, row),
             output=output,
             schema=schema,
+            rank=run.ranks.get(batch.shard, 0),
         )
         outcomes[call_id] = outcome
         run.caller.progress.ended(batch.stage, outcome)
@@ -255,7 +268,7 @@ def _write(
         "failed": failed,
         "todo": counts[TODO],
         "rows": len(table),
-        "red": bool(counts[TODO]) or sum(failed.values()) > ceil(run.config.max_failed * len(rows)),
+        "red": False,
         "stopped": {
             name: run.caller.stopped[name] for name in {row["model"] for row in rows} & set(run.caller.stopped)
         },
@@ -264,6 +277,7 @@ def _write(
         "run": run.ledger.run,
         "finished_at": now(),
     }
+    manifest["red"] = is_red(manifest, run.config)
     workspace.write_manifest(manifest, *batch.place)
     if manifest["red"]:
         raise BatchFailed(state_message(manifest))

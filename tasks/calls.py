@@ -133,6 +133,7 @@ class Caller:
         messages: Callable[[Row], tuple[Message, ...]],
         output: type[BaseModel] | None,
         schema: Mapping[str, Any] | None,
+        rank: int = 0,
     ) -> Outcome | None:
         """Ask until the call has a class; None when its model was stopped before that.
 
@@ -145,6 +146,7 @@ class Caller:
             schema,
             output.__name__.lower() if output else "output",
             model.params,
+            rank,
         )
         number = len(attempts)
         while True:

@@ -48,8 +48,20 @@ class Endpoint(Section):
 
     api: Literal["openai", "openai-chat", "anthropic", "google"] = Field(description="The protocol it speaks")
     base_url: str | None = Field(None, description="Address; the vendor's own when not given")
-    key_env: str | None = Field(None, description="Environment variable that holds the key; none for an open server")
+    key_env: str | None = Field(
+        None,
+        pattern=r"^[A-Z][A-Z0-9_]*$",
+        description="Name (in capitals) of the environment variable that holds the key; none for an open server",
+    )
     timeout_s: float = Field(600.0, gt=0, description="Seconds until a call counts as timed out")
+
+    @field_validator("base_url")
+    @classmethod
+    def _no_password(cls, url: str | None) -> str | None:
+        parts = urlsplit(url or "")
+        if parts.username or parts.password:
+            raise ValueError("no user or password in an address: it would be stored; give the key by key_env")
+        return url
 
     @property
     def identity(self) -> str:
@@ -261,7 +273,7 @@ def load_config(path: Path, overrides: list[str] = [], limit: int | None = None)
     sources = values.get("sources")
     for source in sources if isinstance(sources, list) else []:
         if isinstance(source, dict) and isinstance(source.get("path"), str):
-            source["path"] = str(path.parent / source["path"])
+            source["path"] = str((path.parent / source["path"]).resolve())
     for override in overrides:
         _override(values, override)
     if limit is not None:
@@ -277,6 +289,8 @@ def load_config(path: Path, overrides: list[str] = [], limit: int | None = None)
 def _plain(error: Any) -> str:
     if error["type"] == "extra_forbidden":
         return "unknown key"
+    if error["loc"] and error["loc"][-1] == "key_env":
+        return "expected the name of an environment variable, such as MY_KEY (not the key itself)"
     message: str = error["msg"]
     return message.removeprefix("Value error, ")
 

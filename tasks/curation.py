@@ -6,6 +6,7 @@ last, holds the fingerprint of what it was made from, so a step whose inputs and
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -21,11 +22,12 @@ Counts = dict[str, Any]
 
 @dataclass(frozen=True)
 class Step:
-    """``do`` writes the step's tables and returns its counts: rows in, rows out, and dropped by reason."""
+    """``do`` writes the files ``writes`` and returns the step's counts: rows in, rows out, and dropped by reason."""
 
     name: str
     after: Sequence[str]
     settings: Callable[[Config], Any]
+    writes: Callable[[Workspace], Sequence[Path]]
     do: Callable[[Workspace, Config], Counts]
 
 
@@ -119,19 +121,47 @@ def export_step(workspace: Workspace, config: Config) -> Counts:
     return export(workspace, config)
 
 
+def per_shard(workspace: Workspace) -> list[Path]:
+    names = ("consensus", "coverage")
+    return [workspace.table_path(name, shard) for name in names for shard in shards_of(workspace)]
+
+
 STEPS = (
     Step(
-        "consensus", (), lambda config: (config.consensus.model_dump(), [j.name for j in config.judges]), consensus_step
+        name="consensus",
+        after=(),
+        settings=lambda config: (config.consensus.model_dump(), [judge.name for judge in config.judges]),
+        writes=per_shard,
+        do=consensus_step,
     ),
     Step(
-        "near_duplicates",
-        ("consensus",),
-        lambda config: (config.near_duplicates.model_dump(), config.text_mode),
-        near_duplicates_step,
+        name="near_duplicates",
+        after=("consensus",),
+        settings=lambda config: (config.near_duplicates.model_dump(), config.text_mode),
+        writes=lambda workspace: [workspace.table_path("near_duplicates", "all")],
+        do=near_duplicates_step,
     ),
-    Step("diversity", ("near_duplicates",), lambda config: config.text_mode, diversity_step),
-    Step("split", ("near_duplicates",), lambda config: config.split.model_dump(), split_step),
-    Step("export", ("diversity", "split"), lambda config: (config.name, config.export.model_dump()), export_step),
+    Step(
+        name="diversity",
+        after=("near_duplicates",),
+        settings=lambda config: config.text_mode,
+        writes=lambda workspace: [workspace.table_path("diversity", "all")],
+        do=diversity_step,
+    ),
+    Step(
+        name="split",
+        after=("near_duplicates",),
+        settings=lambda config: config.split.model_dump(),
+        writes=lambda workspace: [workspace.table_path("splits", "all")],
+        do=split_step,
+    ),
+    Step(
+        name="export",
+        after=("diversity", "split"),
+        settings=lambda config: (config.name, config.export.model_dump()),
+        writes=lambda workspace: [workspace.root / "exports" / "README.md"],
+        do=export_step,
+    ),
 )
 
 
@@ -146,7 +176,7 @@ def fingerprint(step: Step, workspace: Workspace, config: Config) -> str:
 
 def stands(step: Step, workspace: Workspace, config: Config) -> bool:
     manifest = workspace.read_manifest(step.name)
-    if step.name == "export" and not (workspace.root / "exports").is_dir():
+    if not all(path.exists() for path in step.writes(workspace)):
         return False
     return manifest is not None and manifest["fingerprint"] == fingerprint(step, workspace, config)
 

@@ -25,7 +25,12 @@ def fingerprint(config: Config) -> str:
 
 def stands(workspace: Workspace, config: Config) -> bool:
     manifest = workspace.read_manifest(QUESTIONS)
-    return manifest is not None and manifest["fingerprint"] == fingerprint(config)
+    if manifest is None or manifest["fingerprint"] != fingerprint(config):
+        return False
+    return all(
+        workspace.table_path(QUESTIONS, shard).exists() and workspace.manifest_path(QUESTIONS, shard).exists()
+        for shard in manifest["shards"]
+    )
 
 
 def read_questions(workspace: Workspace, config: Config, *, skip_bad_rows: bool = False) -> dict[str, Any]:

@@ -99,7 +99,12 @@ def clean(text: str) -> str:
 
 def without_key(text: str, key: str) -> str:
     """The text without the API key. A stand-in of a few letters is no secret, and may be a word of the text."""
-    return text.replace(key, "[key]") if len(key) >= _SHORTEST_KEY else text
+    if len(key) < _SHORTEST_KEY:
+        return text
+    in_json = json.dumps(key)[1:-1], json.dumps(key, ensure_ascii=False)[1:-1]
+    for form in (key, *in_json):
+        text = text.replace(form, "[key]")
+    return text
 
 
 def without_any_key(text: str) -> str:

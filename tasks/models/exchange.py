@@ -20,7 +20,7 @@ class Request:
     """One call. ``schema`` is a JSON schema for structured output, or None for plain text.
 
     ``params`` are the model's own (temperature, reasoning_effort, ...), passed on as the vendor spells them.
-    ``call_id`` travels as the X-Client-Request-Id header.
+    ``call_id`` travels as the X-Client-Request-Id header. Where calls of a model wait, the smallest ``rank`` is next.
     """
 
     call_id: str
@@ -29,6 +29,7 @@ class Request:
     schema: Mapping[str, Any] | None = None
     schema_name: str = "output"
     params: Mapping[str, Any] = field(default_factory=dict)
+    rank: int = 0
 
 
 @dataclass(frozen=True)

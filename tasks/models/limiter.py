@@ -1,6 +1,7 @@
 """The pace of one model in one process: calls in flight, requests and tokens a minute, and pauses."""
 
 import asyncio
+import heapq
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -16,7 +17,7 @@ class Limiter:
     """Used in one event loop. A cancelled wait takes nothing with it."""
 
     def __init__(self, limits: Limits) -> None:
-        self._places = asyncio.Semaphore(limits.max_concurrency)
+        self._places = Places(limits.max_concurrency)
         self._requests = _bucket(limits.requests_per_minute)
         self._tokens = _bucket(limits.tokens_per_minute)
         self._most_tokens = limits.tokens_per_minute or 0
@@ -24,9 +25,12 @@ class Limiter:
         self._next_pause = FIRST_PAUSE_S
 
     @asynccontextmanager
-    async def slot(self, expected_tokens: int = 0) -> AsyncIterator[None]:
-        """Hold a place for one call. More tokens than a minute allows count as a whole minute's."""
-        async with self._places:
+    async def slot(self, expected_tokens: int = 0, rank: int = 0) -> AsyncIterator[None]:
+        """Hold a place for one call; of those that wait, the one of the smallest rank is next.
+
+        More tokens than a minute allows count as a whole minute's.
+        """
+        async with self._places.one(rank):
             await self._paused()
             if self._requests is not None:
                 await self._requests.acquire()
@@ -56,6 +60,46 @@ class Limiter:
     async def _paused(self) -> None:
         while (seconds := self._resume_at - asyncio.get_running_loop().time()) > 0:
             await asyncio.sleep(seconds)
+
+
+class Places:
+    """A semaphore whose waiters go by rank, the smallest first, and by arrival within a rank."""
+
+    def __init__(self, number: int) -> None:
+        self._free = number
+        self._arrived = 0
+        self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
+
+    def locked(self) -> bool:
+        """Whether a call would have to wait."""
+        return not self._free
+
+    @asynccontextmanager
+    async def one(self, rank: int) -> AsyncIterator[None]:
+        if self._free:
+            self._free -= 1
+        else:
+            self._arrived += 1
+            given = asyncio.get_running_loop().create_future()
+            heapq.heappush(self._waiting, (rank, self._arrived, given))
+            try:
+                await given
+            except asyncio.CancelledError:
+                if given.done() and not given.cancelled():
+                    self._give()
+                raise
+        try:
+            yield
+        finally:
+            self._give()
+
+    def _give(self) -> None:
+        while self._waiting:
+            _, _, given = heapq.heappop(self._waiting)
+            if not given.done():
+                given.set_result(None)
+                return
+        self._free += 1
 
 
 def _bucket(per_minute: int | None) -> AsyncLimiter | None:

@@ -64,7 +64,7 @@ class ModelPool:
             if missing is not None:
                 return Reply(Outcome.AUTH, error=f"environment variable {missing} is not set")
             client = self._clients[model.endpoint] = self._connect(model.endpoint)
-        async with limiter.slot(self._expected_tokens(model, request)):
+        async with limiter.slot(self._expected_tokens(model, request), request.rank):
             if model.name in self._stopped:
                 return self._stopped[model.name]
             began = time.perf_counter()

@@ -84,8 +84,8 @@ def overlap() -> None:
         began = time.perf_counter()
         place: Workspace = build_without_prefect(config, Path(folder, "w"))
         wall = time.perf_counter() - began
-        calls = place.read_table("calls", columns=["model", "attempts"]).group_by("model").sum()
-    share = {model: calls * LATENCY_S / CONCURRENCY for model, calls in calls.iter_rows()}
+        calls = place.read_table("calls", columns=["model", "latency_s"]).group_by("model").sum()
+    share = {model: seconds / CONCURRENCY for model, seconds in calls.iter_rows()}
     slowest = max(share, key=lambda model: share[model])
     print(
         f"overlap of stages: {QUESTIONS} questions, latency {LATENCY_S} s, concurrency {CONCURRENCY}: "

@@ -1,6 +1,7 @@
 """The command as it is typed: what it prints, its exit status, and that bad input never gives a traceback."""
 
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -8,7 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pipeline import QUESTIONS, Ended, Simulator, criticgen, criticgen_process
+from pipeline import (
+    QUESTIONS,
+    Ended,
+    Simulator,
+    build_without_prefect,
+    criticgen,
+    criticgen_process,
+    load,
+    tables_of,
+)
 
 from storage.workspace import Workspace
 
@@ -110,7 +120,7 @@ def test_check_pings_every_model(config_file: ConfigFile) -> None:
     ended = criticgen("check", config_file(), "--ping", "--json")
     assert ended.returncode == 0, ended.stderr
     found = json.loads(ended.stdout)["findings"]
-    assert {f["message"] for f in found if "sim-" in f["message"]} == {
+    assert {f["message"] for f in found if f["message"].endswith("answers")} == {
         "openai/sim-tiny answers",
         "google/sim-medium answers",
         "openai/sim-teacher answers",
@@ -135,6 +145,43 @@ def test_status_tables_query_and_show_read_a_finished_workspace(finished: Path) 
     assert item in criticgen("show", "--workspace", finished, item).stdout
 
 
+def test_rebuild_makes_the_same_tables_and_keeps_what_was_held_out(finished: Path) -> None:
+    before = tables_of(Workspace(finished))
+    for name in ("tables/answers", "tables/trajectories", "manifests/judges", "exports"):
+        shutil.rmtree(finished / name)
+    found = json.loads(criticgen("rebuild", "--workspace", finished, "--json").stdout)
+    after = tables_of(Workspace(finished))
+    assert [name for name in before if not before[name].equals(after[name])] == []
+    assert all(check["holds"] for check in found["checks"])
+    assert (finished / "exports" / "README.md").exists()
+
+
+def test_rebuild_says_which_part_of_the_ledger_is_damaged_and_deletes_nothing(finished: Path) -> None:
+    part = next((finished / "ledger" / "sealed" / "judges").rglob("*.parquet"))
+    part.write_bytes(part.read_bytes()[:100])
+    before = sorted((finished / "tables").rglob("*.parquet"))
+    assert f"{part.name}: damaged" in refused("rebuild", "--workspace", finished)
+    assert sorted((finished / "tables").rglob("*.parquet")) == before
+
+
+def test_deleted_tables_are_made_anew_and_nothing_is_asked(
+    finished: Path, config_file: ConfigFile, simulator: Simulator
+) -> None:
+    before = tables_of(Workspace(finished))
+    for name in ("tables/questions", "tables/rubrics", "tables/consensus", "exports"):
+        shutil.rmtree(finished / name)
+    after = tables_of(build_without_prefect(load(config_file()), finished))
+    assert simulator.calls() == 0
+    assert [name for name in before if not before[name].equals(after[name])] == []
+
+
+def test_a_key_pasted_for_its_name_is_not_printed(config_file: ConfigFile) -> None:
+    endpoint = {"api": "openai", "key_env": "sk-canary-0123456789"}
+    message = refused("check", config_file(endpoints={"mine": endpoint}))
+    assert "endpoints.mine.key_env: expected the name of an environment variable" in message
+    assert "canary" not in message
+
+
 def test_what_is_not_there_is_said(finished: Path, tmp_path: Path) -> None:
     assert "no workspace here" in refused("status", "--workspace", tmp_path / "none")
     assert "no question, answer, rubric item or call" in refused("show", "--workspace", finished, "nothing")
@@ -153,6 +200,9 @@ def test_what_is_not_there_is_said(finished: Path, tmp_path: Path) -> None:
         "INSTALL httpfs",
         "SET enable_external_access = true",
         "SELECT 1; SELECT 2",
+        "EXPLAIN ANALYZE COPY (SELECT 42) TO 'out.parquet' (FORMAT parquet)",
+        "SELECT * FROM answers JOIN rubrics USING (answer_id)",
+        "SELECT INTERVAL 1 DAY",
     ],
 )
 def test_queries_are_read_only(finished: Path, sql: str) -> None:

@@ -120,6 +120,22 @@ def test_a_damaged_line_in_the_middle_is_set_aside_and_the_rest_recovered(tmp_pa
     assert len(list((tmp_path / "ledger" / "open").glob("*.damaged"))) == 1
 
 
+@pytest.mark.parametrize("line", [b"{}", b"[]", b'{"stage": "answers", "shard": "s"}', b"7"])
+def test_a_line_that_is_no_attempt_is_set_aside(tmp_path: Path, line: bytes) -> None:
+    (tmp_path / "ledger" / "open").mkdir(parents=True)
+    (tmp_path / "ledger" / "open" / "x.jsonl").write_bytes(line + b"\n")
+    assert Ledger(tmp_path, "r", simulated=True).recovered == 0
+    assert (tmp_path / "ledger" / "open" / "x.damaged").read_bytes() == line
+
+
+def test_no_line_writes_outside_the_workspace(tmp_path: Path) -> None:
+    dead = Ledger(tmp_path / "w", "dead", simulated=True)
+    append(dead, record("a", shard="../../../evil"))
+    die(dead)
+    assert Ledger(tmp_path / "w", "next", simulated=True).recovered == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["w"]
+
+
 def test_a_failed_write_is_raised_and_what_was_acknowledged_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,7 +4,7 @@ import time
 import pytest
 
 from tasks.config import Limits
-from tasks.models.limiter import Limiter
+from tasks.models.limiter import Limiter, Places
 
 
 async def starts(limiter, calls, tokens=0, hold_s=0.0):
@@ -135,3 +135,33 @@ def test_a_call_that_fails_gives_its_place_back():
         return limiter._places.locked()
 
     assert asyncio.run(run()) is False
+
+
+def test_the_smallest_rank_is_next_and_within_a_rank_the_first_that_came() -> None:
+    async def order() -> list[str]:
+        places, taken = Places(1), []
+
+        async def take(name: str, rank: int) -> None:
+            async with places.one(rank):
+                taken.append(name)
+                await asyncio.sleep(0)
+
+        async with asyncio.TaskGroup() as group:
+            for name, rank in (("first", 9), ("c", 2), ("a", 1), ("d", 2), ("b", 1)):
+                group.create_task(take(name, rank))
+        return taken
+
+    assert asyncio.run(order()) == ["first", "a", "b", "c", "d"]
+
+
+def test_a_cancelled_wait_leaves_its_place_to_the_next() -> None:
+    async def goes_on() -> bool:
+        places = Places(1)
+        async with places.one(0):
+            waits = [asyncio.create_task(places.one(rank).__aenter__()) for rank in (0, 1)]
+            await asyncio.sleep(0)
+            waits[0].cancel()
+        await asyncio.wait_for(waits[1], 1)
+        return waits[0].cancelled()
+
+    assert asyncio.run(goes_on())
