@@ -29,7 +29,7 @@ class Prompt:
         """System and user message. A mark without a value raises ``KeyError``."""
 
         def fill(template: str) -> str:
-            shown = _SECTION.sub(lambda section: "" if values[section[1]] is None else section[2], template)
+            shown = _SECTION.sub(lambda section: "" if values.get(section[1]) is None else section[2], template)
             return _MARK.sub(lambda mark: values[mark[1]] or "", shown)
 
         return Message("system", fill(self.system)), Message("user", fill(self.user))
