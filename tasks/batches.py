@@ -29,7 +29,7 @@ from tasks.structured import Parsed
 
 Manifest = dict[str, Any]
 
-TODO = "todo"
+UNASKED = "todo"
 UNWANTED = "unwanted"  # the part of the calls table that no batch writes
 
 
@@ -255,8 +255,8 @@ def _write(
     workspace.write_table(stage.writes, table, *stage.file(batch))
     workspace.write_table("calls", calls, *batch.place)
 
-    counts = Counter(outcome.value if outcome else TODO for outcome in outcomes.values())
-    failed = {name: n for name, n in sorted(counts.items()) if name not in (Outcome.OK.value, TODO)}
+    counts = Counter(outcome.value if outcome else UNASKED for outcome in outcomes.values())
+    failed = {name: n for name, n in sorted(counts.items()) if name not in (Outcome.OK.value, UNASKED)}
     manifest: Manifest = {
         "stage": batch.stage,
         "shard": batch.shard,
@@ -266,7 +266,7 @@ def _write(
         "wanted": len(rows),
         "ok": counts[Outcome.OK.value],
         "failed": failed,
-        "todo": counts[TODO],
+        "todo": counts[UNASKED],
         "rows": len(table),
         "red": False,
         "stopped": {
@@ -325,7 +325,7 @@ def calls_table(
     """The calls table's rows of these ledger records; an outcome of None is a call still to be asked."""
     verdicts = pl.DataFrame(
         [
-            (call_id, outcome.value if outcome else TODO, None if outcome is Outcome.OK else tried[-1].error)
+            (call_id, outcome.value if outcome else UNASKED, None if outcome is Outcome.OK else tried[-1].error)
             for call_id, outcome in outcomes.items()
             if (tried := attempts[call_id])
         ],
