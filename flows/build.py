@@ -24,57 +24,109 @@ import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
+from typing import Literal
 from uuid import uuid4
 
 import orjson
-from prefect import flow, task
+from prefect import flow, runtime, task
 from prefect.client.schemas.objects import State
 from prefect.states import Completed, Failed
 
 from flows.artifacts import publish
 from flows.orphans import settle_orphans
-from flows.plan import STAGES, batch_stands, chain, prune
+from flows.plan import STAGES, batch_stands, chain, config_of, prune
 from flows.progress import Progress
 from flows.simulator import with_simulator
 from storage.errors import UserError
-from storage.ledger import Ledger
+from storage.ledger import Ledger, spent_usd
 from storage.workspace import Workspace, write_bytes
 from tasks import curation, questions
-from tasks.batches import Batch, BatchFailed, Run, all_of, run_batch, state_message, write_unwanted_calls
-from tasks.calls import AsksModels, Caller, Follows
-from tasks.config import Config, Model
+from tasks.batches import Batch, BatchFailed, BatchWaits, Retry, Run, all_of, run_batch, state_message
+from tasks.budget import Budget
+from tasks.calls import Caller, Follows
+from tasks.config import Config
 from tasks.curation import STEPS, Step, run_step
-from tasks.models import Reply
 from tasks.models.pool import ModelPool
-from tasks.models.prices import cost_usd
+from tasks.models.prices import check_prices
+from tasks.unwanted import write_unwanted_calls
+from tasks.vendor_batches import Desk
 
 RUN: ContextVar[Run] = ContextVar("run")
+FLOWS = ("build-dataset", "retry-failed", "collect-batches")
+
+# What the forms of the Prefect UI offer.
+StageName = Literal["answers", "rubrics", "trajectories", "coverage", "judges"]
+Failure = Literal[
+    "server", "timeout", "connection", "truncated", "refused", "empty", "malformed", "out_of_contract", "too_long",
+    "rejected", "missing", "abandoned",
+]  # fmt: skip
 
 
 class BatchesFailed(UserError):
     """Some batches ended red; what they lack can be asked for again."""
 
 
+class StillWaiting(Exception):
+    """Calls are in vendor batches that this run does not wait for; a later one goes on."""
+
+
 @flow(name="build-dataset", flow_run_name="{config.name}", persist_result=False)
 async def build_dataset(
-    config: Config, workspace: str, retry_failed: bool = False, skip_bad_rows: bool = False
-) -> None:
-    """Build both data sets. What is done already is not done again; ``retry_failed`` asks failed calls anew."""
+    config: Config, workspace: str, skip_bad_rows: bool = False, wait: bool = True
+) -> State[None] | None:
+    """Build both data sets. What is done already is not done again; without ``wait`` no vendor batch is waited for.
+
+    A retry of the flow run asks failed calls anew.
+    """
+    retry = Retry() if runtime.flow_run.run_count > 1 else None
+    return await run_all(config, workspace, retry=retry, skip_bad_rows=skip_bad_rows, wait=wait)
+
+
+@flow(name="retry-failed", flow_run_name="retry {workspace}", persist_result=False)
+async def retry_failed(
+    workspace: str,
+    stage: StageName | None = None,
+    model: str | None = None,
+    outcome: Failure | None = None,
+    config: Config | None = None,
+    wait: bool = True,
+) -> State[None] | None:
+    """Ask failed calls again, and go on with the build: those of a stage, a model or a class, or all.
+
+    ``config`` is the workspace's own where none is given. Calls that are ok are never asked again.
+    """
+    retry = Retry(stage, model, outcome)
+    return await run_all(config or config_of(Workspace(workspace, create=False)), workspace, retry=retry, wait=wait)
+
+
+@flow(name="collect-batches", flow_run_name="collect {workspace}", persist_result=False)
+async def collect_batches(workspace: str, config: Config | None = None) -> State[None] | None:
+    """Look once at every vendor batch, and go on with the build as far as their answers reach."""
+    return await run_all(config or config_of(Workspace(workspace, create=False)), workspace, wait=False)
+
+
+async def run_all(
+    config: Config, workspace: str, *, retry: Retry | None = None, skip_bad_rows: bool = False, wait: bool = True
+) -> State[None] | None:
+    """What the three flows do; a state where the build waits for vendor batches."""
     # Prefect raises its own signal wherever the loop happens to be, where it can get lost: end as Ctrl-C does.
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, signal.raise_signal, signal.SIGINT)
     place = Workspace(workspace)
     with place.lock(), with_simulator(config) as served:
-        await settle_orphans("build-dataset", workspace)
+        await settle_orphans(FLOWS, workspace)
         place.claim(config.name, simulated=config.simulated)
         await read_questions(place, config, skip_bad_rows)
         with Progress(config.name) as progress:
             async with (
-                ModelPool(served) as pool,
-                open_run(config, place, pool, progress, retry_failed=retry_failed) as run,
+                open_run(config, place, served, progress, retry=retry, wait=wait) as run,
                 afterwards(lambda: publish(place)),
             ):
                 RUN.set(run)
-                await build(run, batch_as_task_run, step_as_task_run)
+                try:
+                    await build(run, batch_as_task_run, step_as_task_run)
+                except StillWaiting as waiting:
+                    return Completed(name="Waiting", message=str(waiting))
+    return None
 
 
 async def build(
@@ -92,19 +144,23 @@ async def build(
 
 
 async def build_shards(run: Run, do_batch: Callable[[Run, Batch], Awaitable[None]]) -> None:
-    """Every shard through its batches, in order. Raises ``BatchesFailed`` when any ended red."""
+    """Every shard through its batches, in order. Raises ``BatchesFailed`` when any ended red, else ``StillWaiting``."""
     places = asyncio.Semaphore(run.config.shards_in_flight)
     red: list[str] = []
+    waiting: list[str] = []
 
     async def build_shard(shard: str) -> None:
         async with places:
             for batch in chain(run.config, shard):
-                if batch_stands(run.workspace, run.config, batch, retry_failed=run.retry_failed):
+                if batch_stands(run.workspace, run.config, batch, run.retry):
                     continue
                 try:
                     await do_batch(run, batch)
                 except BatchFailed as failed:
                     red.append(str(failed))
+                    return
+                except BatchWaits as waits:
+                    waiting.append(str(waits))
                     return
 
     shards = curation.shards_of(run.workspace)
@@ -113,6 +169,9 @@ async def build_shards(run: Run, do_batch: Callable[[Run, Batch], Awaitable[None
     if red:
         lines = [f"annotation batches that ended red: {len(red)}; what was answered is kept. The first:", *red[:5]]
         raise BatchesFailed("\n  ".join(lines))
+    if waiting:
+        lines = [f"shards that wait for vendor batches: {len(waiting)}. The first:", *waiting[:5]]
+        raise StillWaiting("\n  ".join(lines))
 
 
 @task(task_run_name="questions", persist_result=False)
@@ -123,19 +182,25 @@ async def read_questions(workspace: Workspace, config: Config, skip_bad_rows: bo
 
 @task(task_run_name="{stage} {shard} {part}", persist_result=False)
 async def annotation_batch(stage: str, shard: str, part: str) -> State[None]:
+    """A retry of the task run asks failed calls anew."""
+    retry = Retry() if runtime.task_run.run_count > 1 else None
     try:
-        manifest = await run_batch(RUN.get(), STAGES[stage], Batch(stage, shard, part))
+        manifest = await run_batch(RUN.get(), STAGES[stage], Batch(stage, shard, part), retry)
     except BatchFailed as failed:
         return Failed(message=str(failed))
+    except BatchWaits as waits:
+        return Completed(name="Waiting", message=str(waits))
     return Completed(message=state_message(manifest))
 
 
 async def batch_as_task_run(run: Run, batch: Batch) -> None:
-    """One batch as one Prefect task run, named and tagged for its stage. Raises ``BatchFailed`` when it is red."""
+    """One batch as one Prefect task run, named and tagged for its stage. Raises what ``run_batch`` raises."""
     annotate = annotation_batch.with_options(name=batch.stage, tags=[batch.stage, run.config.name])
     state = await annotate(*batch.place, return_state=True)  # type: ignore[misc]  # Prefect types it as not async
     if not state.is_completed():
         raise BatchFailed(state.message or f"{batch.name}: {state.name}")
+    if state.name == "Waiting":
+        raise BatchWaits(state.message)
 
 
 async def step_as_task_run(run: Run, step: Step) -> None:
@@ -172,17 +237,33 @@ async def afterwards(work: Callable[[], Awaitable[None]]) -> AsyncIterator[None]
 
 @asynccontextmanager
 async def open_run(
-    config: Config, workspace: Workspace, pool: AsksModels | None, progress: Follows, *, retry_failed: bool = False
+    config: Config,
+    workspace: Workspace,
+    served: Config | None,
+    progress: Follows,
+    *,
+    retry: Retry | None = None,
+    wait: bool = True,
 ) -> AsyncIterator[Run]:
-    """A run over a workspace whose lock is held. Without a pool no model is asked: tables come from the ledger."""
+    """A run over a workspace whose lock is held. ``served`` is the config with its servers' addresses.
+
+    Without it no model is asked: tables come from the ledger. Raises ``ConfigError`` for a budget without prices.
+    """
     ledger = Ledger(workspace.root, uuid4().hex[:12], simulated=config.simulated)
-
-    def cost(model: Model, reply: Reply) -> float | None:
-        server = config.servers[model.endpoint]
-        return cost_usd(server.api, model.name, reply.usage, base_url=server.base_url, params=model.params)
-
-    caller = Caller(pool, ledger, cost, retry_failed, progress)
+    spent = 0.0 if config.budget_usd is None else await asyncio.to_thread(spent_usd, workspace.root)
+    budget = Budget(workspace.root, config.budget_usd, spent)
+    caller = Caller(None, ledger, budget, progress, config.give_up_after)
+    run = Run(config, workspace, ledger, caller, retry)
     try:
-        yield Run(config, workspace, ledger, caller, retry_failed)
+        if served is None:
+            yield run
+        else:
+            check_prices(config)
+            async with (
+                ModelPool(served, budget) as caller.pool,
+                Desk(served, ledger, workspace.root, budget, caller.keep, wait=wait) as caller.desk,
+            ):
+                yield run
     finally:
+        budget.close()
         await ledger.close()

@@ -6,9 +6,10 @@ from typing import Any
 
 from flows.simulator import with_simulator
 from storage.errors import UserError
-from tasks.config import Config, Source, load_config
+from tasks.config import Config, ConfigError, Source, load_config
 from tasks.models import Outcome
 from tasks.models.pool import ModelPool, missing_keys, ping
+from tasks.models.prices import check_prices
 from tasks.sources import load_source, source_fingerprint
 
 # Dates that the vendors' own SDKs give for models of the paper.
@@ -24,6 +25,10 @@ def check(path: Path, overrides: list[str], limit: int | None, *, ping: bool) ->
     findings = [_finding("ok", f"models: {', '.join(dict.fromkeys(model.name for model in config.models))}")]
     missing = missing_keys(config)
     findings += [_finding("error", f"environment variable {name} is not set") for name in missing]
+    try:
+        check_prices(config)
+    except ConfigError as error:
+        findings.append(_finding("error", str(error)))
     findings += [_source(config, source) for source in config.sources]
     names = {model.name for model in config.models}
     findings += [

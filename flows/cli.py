@@ -1,6 +1,8 @@
 """``criticgen``: each command a thin shell over a function of the same work. Heavy imports wait for their command."""
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -26,6 +28,10 @@ WorkspacePath = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Limit = Annotated[int | None, typer.Option(min=1, help="Questions in all, spread over the sources.")]
 Set = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a key of the config.")]
+StageOption = Annotated[str | None, typer.Option("--stage", help="Of this stage only, such as judges.")]
+ModelOption = Annotated[str | None, typer.Option("--model", help="Of this model only, as vendor/model.")]
+ClassOption = Annotated[str | None, typer.Option("--class", help="Of this class only, such as malformed.")]
+NoWait = Annotated[bool, typer.Option("--no-wait", help="Submit and collect vendor batches, wait for none.")]
 SkipBad = Annotated[bool, typer.Option("--skip-bad-rows", help="Go on without source rows that cannot be used.")]
 
 
@@ -38,16 +44,73 @@ def run(
     limit: Limit = None,
     set_: Set = None,
     skip_bad_rows: SkipBad = False,
-    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Ask again what has failed.")] = False,
+    no_wait: NoWait = False,
 ) -> None:
     """Build both data sets. The same command again goes on where it stopped, and asks nothing twice."""
     from flows.run import run as run_config
 
-    try:
-        run_config(_config_path(config), workspace, limit, set_ or [], skip_bad_rows, retry_failed)
-    except KeyboardInterrupt:
-        print("criticgen: stopped; the same command goes on from here", file=sys.stderr)
-        raise typer.Exit(130) from None
+    with _interruptible():
+        run_config(_config_path(config), workspace, limit, set_ or [], skip_bad_rows, not no_wait)
+
+
+@app.command()
+def failures(
+    workspace: WorkspacePath = None,
+    stage: StageOption = None,
+    model: ModelOption = None,
+    class_: ClassOption = None,
+    json: Json = False,
+) -> None:
+    """What failed: by stage, model and class, with examples and the first line of their text."""
+    from tasks.failures import failures as list_failures
+
+    found = list_failures(_workspace(workspace), stage, model, class_)
+    if json:
+        _print_json(found)
+    else:
+        from flows.summary import console, show_failures
+
+        show_failures(found, console())
+
+
+@app.command()
+def retry(
+    workspace: WorkspacePath = None,
+    stage: StageOption = None,
+    model: ModelOption = None,
+    class_: ClassOption = None,
+    set_: Set = None,
+    no_wait: NoWait = False,
+) -> None:
+    """Ask again what has failed, and go on with the build. What is ok is never asked again."""
+    from flows.run import retry as retry_failed
+    from tasks.batches import Retry
+
+    with _interruptible():
+        retry_failed(_workspace(workspace), Retry(stage, model, class_), set_ or [], not no_wait)
+
+
+@app.command()
+def batches(
+    workspace: WorkspacePath = None,
+    cancel: Annotated[str | None, typer.Option(metavar="ID", help="End this vendor batch, or `all` that run.")] = None,
+    json: Json = False,
+) -> None:
+    """The vendor batches: submitted, running, collected; what came of their calls."""
+    from flows import vendor_batches
+    from flows.plan import config_of
+
+    place = _workspace(workspace)
+    if cancel is not None:
+        for line in vendor_batches.cancel(config_of(place), place, None if cancel == "all" else cancel):
+            print(line)
+    found = vendor_batches.list_batches(place)
+    if json:
+        _print_json(found)
+    else:
+        from flows.summary import console, show_batches
+
+        show_batches(found, console())
 
 
 @app.command()
@@ -157,6 +220,15 @@ def show(
         _print_json(found)
     else:
         _print_story(found)
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:
+        print("criticgen: stopped; the same command goes on from here", file=sys.stderr)
+        raise typer.Exit(130) from None
 
 
 def _workspace(path: Path | None) -> "Workspace":

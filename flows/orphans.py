@@ -1,5 +1,6 @@
 """Flow runs whose process died, which Prefect takes for Running: the next run over the workspace ends them."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from prefect.client.orchestration import get_client
@@ -15,14 +16,14 @@ from prefect.runtime import flow_run
 from prefect.states import Crashed
 
 
-async def settle_orphans(flow: str, workspace: str) -> int:
-    """Set this flow's other Running runs over this workspace to Crashed: hold its lock, so that none of them lives."""
+async def settle_orphans(flows: Sequence[str], workspace: str) -> int:
+    """Set these flows' other Running runs over this workspace to Crashed: hold its lock, so that none of them lives."""
     running = FlowRunFilter(state=FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.RUNNING])))
     place = Path(workspace).resolve()
     settled = 0
     async with get_client() as client:
         for run in await client.read_flow_runs(
-            flow_filter=FlowFilter(name=FlowFilterName(any_=[flow])), flow_run_filter=running
+            flow_filter=FlowFilter(name=FlowFilterName(any_=list(flows))), flow_run_filter=running
         ):
             if str(run.id) != flow_run.id and Path(str(run.parameters.get("workspace"))).resolve() == place:
                 state: State[None] = Crashed(

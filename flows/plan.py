@@ -1,16 +1,28 @@
 """What a run has to do: the annotation batches of each shard, in order, and which of them stand already."""
 
-from storage.workspace import Workspace
+import orjson
+
+from storage.workspace import Workspace, WorkspaceError
 from tasks import batches, curation, questions
 from tasks.answers import ANSWERS
-from tasks.batches import Batch, Stage
+from tasks.batches import Batch, Retry, Stage
 from tasks.config import Config
 from tasks.coverage import COVERAGE
 from tasks.curation import STEPS
 from tasks.rubrics import RUBRICS
 from tasks.trajectories import JUDGES, TRAJECTORIES, parts_of
+from tasks.unwanted import UNWANTED
 
 STAGES: dict[str, Stage] = {stage.name: stage for stage in (ANSWERS, RUBRICS, TRAJECTORIES, COVERAGE, JUDGES)}
+
+
+def config_of(workspace: Workspace) -> Config:
+    """The settings of the workspace's last run."""
+    path = workspace.root / "config.json"
+    try:
+        return Config.model_validate(orjson.loads(path.read_bytes()))
+    except (OSError, ValueError) as error:
+        raise WorkspaceError(f"{path}: cannot be read ({error}); `criticgen run CONFIG` writes it") from None
 
 
 def chain(config: Config, shard: str) -> list[Batch]:
@@ -30,16 +42,16 @@ def chain(config: Config, shard: str) -> list[Batch]:
     return [*batches, Batch("judges", shard, "all")]
 
 
-def batch_stands(workspace: Workspace, config: Config, batch: Batch, *, retry_failed: bool) -> bool:
-    return batches.stands(STAGES[batch.stage], config, batch, workspace, retry_failed=retry_failed)
+def batch_stands(workspace: Workspace, config: Config, batch: Batch, retry: Retry | None = None) -> bool:
+    return batches.stands(STAGES[batch.stage], config, batch, workspace, retry)
 
 
-def nothing_wanted(workspace: Workspace, config: Config, *, retry_failed: bool) -> bool:
+def nothing_wanted(workspace: Workspace, config: Config, retry: Retry | None = None) -> bool:
     """Whether every batch and every step stands. Reads manifests only."""
     if not (workspace.root / "config.json").exists() or not questions.stands(workspace, config):
         return False
     return all(
-        batch_stands(workspace, config, batch, retry_failed=retry_failed)
+        batch_stands(workspace, config, batch, retry)
         for shard in curation.shards_of(workspace)
         for batch in chain(config, shard)
     ) and all(curation.stands(step, workspace, config) for step in STEPS)
@@ -57,5 +69,5 @@ def prune(workspace: Workspace, config: Config) -> None:
             keep.add(workspace.table_path(stage.writes, *stage.file(batch)))
             keep.add(workspace.table_path("calls", *batch.place))
             keep.add(workspace.manifest_path(*batch.place))
-    keep.add(workspace.table_path("calls", batches.UNWANTED))
+    keep.add(workspace.table_path("calls", UNWANTED))
     workspace.prune(keep)

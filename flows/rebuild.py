@@ -2,11 +2,9 @@
 
 import asyncio
 
-import orjson
-
-from flows.plan import STAGES
+from flows.plan import STAGES, config_of
 from flows.progress import Progress
-from storage.workspace import Workspace, WorkspaceError
+from storage.workspace import Workspace
 from tasks import questions
 from tasks.config import Config
 from tasks.sources import SourceError
@@ -14,12 +12,7 @@ from tasks.sources import SourceError
 
 def rebuild(place: Workspace) -> None:
     """Parse the ledger again and write all tables. Calls that were never answered stay to be asked."""
-    path = place.root / "config.json"
-    try:
-        config = Config.model_validate(orjson.loads(path.read_bytes()))
-    except (OSError, ValueError) as error:
-        raise WorkspaceError(f"{path}: cannot be read ({error}); `criticgen run CONFIG` writes it") from None
-
+    config = config_of(place)
     with place.lock(), Progress(config.name) as progress:
         asyncio.run(parse_ledger(config, place, progress))
 

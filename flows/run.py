@@ -1,17 +1,21 @@
-"""``criticgen run``: plan first; where something is wanted, run the flow under a real Prefect server."""
+"""``criticgen run`` and ``retry``: plan first; where something is wanted, run the flow under a real Prefect server."""
 
 import asyncio
 import os
 import sys
+from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
-from flows.plan import nothing_wanted
+from flows.plan import config_of, nothing_wanted
 from flows.server import prefect_server, wait_recorded
 from flows.summary import console, show_outputs
+from flows.vendor_batches import leave_or_cancel
 from storage.errors import UserError
 from storage.workspace import Workspace
 from tasks import questions
-from tasks.config import Config, ConfigError, load_config
+from tasks.batches import Retry
+from tasks.config import Config, ConfigError, changed, load_config
 from tasks.models.pool import missing_keys
 from tasks.status import counts, reconciles, status
 
@@ -22,25 +26,46 @@ class RunFailed(UserError):
 
 SEND_S = 10.0  # for the last of Prefect's history
 
+Flow = Callable[[Config, str], Awaitable[Any]]
+
 
 def run(
-    path: Path,
-    workspace: Path | None,
-    limit: int | None,
-    overrides: list[str],
-    skip_bad_rows: bool,
-    retry_failed: bool,
+    path: Path, workspace: Path | None, limit: int | None, overrides: list[str], skip_bad_rows: bool, wait: bool
 ) -> None:
     """Build what the config asks for. Raises a ``UserError`` for what the user has to mend."""
     config = load_config(path, overrides, limit)
     place = Workspace(workspace or Path("workspaces") / config.name)
+
+    def flow(config: Config, workspace: str) -> Awaitable[Any]:
+        from flows.build import build_dataset
+
+        return build_dataset(config, workspace, skip_bad_rows, wait, return_state=True)
+
+    _run(config, place, flow, None, skip_bad_rows)
+
+
+def retry(place: Workspace, asked: Retry, overrides: list[str], wait: bool) -> None:
+    """Ask again what has failed, under the settings of the workspace's last run and these changes to them."""
+    config = changed(config_of(place), overrides)
+
+    def flow(config: Config, workspace: str) -> Awaitable[Any]:
+        from flows.build import retry_failed
+
+        outcome: Any = asked.outcome
+        stage: Any = asked.stage
+        return retry_failed(workspace, stage, asked.model, outcome, config, wait, return_state=True)
+
+    _run(config, place, flow, asked, skip_bad_rows=False)
+
+
+def _run(config: Config, place: Workspace, flow: Flow, retry: Retry | None, skip_bad_rows: bool) -> None:
     out = console()
-    if nothing_wanted(place, config, retry_failed=retry_failed):
+    if nothing_wanted(place, config, retry):
         out.print("Nothing to do: all that this config asks for is there.")
         show_outputs(place.root, counts(place), out)
         return
     if missing := missing_keys(config):
-        raise ConfigError(f"{path}: set the environment variable{'s' * (len(missing) > 1)} {', '.join(missing)}")
+        raise ConfigError(f"set the environment variable{'s' * (len(missing) > 1)} {', '.join(missing)}")
     _read_questions_first(place, config, skip_bad_rows)
     own_server = not os.environ.get("PREFECT_API_URL")
     if own_server:
@@ -48,8 +73,14 @@ def run(
     with prefect_server(place.root / "prefect") as url:
         if own_server:
             print(f"Prefect shows this run at {url.removesuffix('/api')} while it lasts.", file=sys.stderr)
-        _run_flow(config, place, url if own_server else None, skip_bad_rows, retry_failed)
+        waiting = _run_flow(config, place, flow, url if own_server else None)
     found = status(place)
+    if waiting:
+        out.print(waiting)
+        out.print(
+            f"The same command goes on when they have ended; `criticgen batches --workspace {place.root}` lists them."
+        )
+        return
     show_outputs(place.root, found, out)
     if not reconciles(found):
         raise RunFailed(f"the sums do not agree: `criticgen status --workspace {place.root}` shows which")
@@ -63,15 +94,13 @@ def _read_questions_first(place: Workspace, config: Config, skip_bad_rows: bool)
             questions.read_questions(place, config, skip_bad_rows=skip_bad_rows)
 
 
-def _run_flow(config: Config, place: Workspace, own_url: str | None, skip_bad_rows: bool, retry_failed: bool) -> None:
-    from prefect.client.schemas.objects import State
+def _run_flow(config: Config, place: Workspace, flow: Flow, own_url: str | None) -> str | None:
+    """Run the flow; what it waits for, None when it has done all. Raises ``RunFailed``."""
     from prefect.events.worker import EventsWorker
     from prefect.logging.handlers import APILogWorker
 
-    from flows.build import build_dataset
-
-    async def flow_run() -> tuple[State[None], object]:
-        state = await build_dataset(config, str(place.root.resolve()), retry_failed, skip_bad_rows, return_state=True)
+    async def flow_run() -> tuple[Any, object]:
+        state = await flow(config, str(place.root.resolve()))
         return state, await state.aresult(raise_on_failure=False)
 
     try:
@@ -79,6 +108,7 @@ def _run_flow(config: Config, place: Workspace, own_url: str | None, skip_bad_ro
     except BaseException as error:
         if _is_interrupt(error):
             print("Stopping: what is answered is kept ...", file=sys.stderr, flush=True)
+            leave_or_cancel(config, place)
             raise KeyboardInterrupt from None
         raise
     finally:
@@ -91,10 +121,10 @@ def _run_flow(config: Config, place: Workspace, own_url: str | None, skip_bad_ro
     if not state.is_completed():
         why = result if isinstance(result, UserError) else state.message
         raise RunFailed(
-            f"{why}\nThe same command asks what was not asked; with --retry-failed it also asks again what failed. "
-            "More failures than max_failed allows keep a shard back. "
-            f"Details: `criticgen status --workspace {place.root}`"
+            f"{why}\nThe same command asks what was not asked; `criticgen failures --workspace {place.root}` shows "
+            "what failed, and `criticgen retry` asks it again. More failures than max_failed allows keep a shard back."
         )
+    return str(state.message) if state.name == "Waiting" else None
 
 
 def _is_interrupt(error: BaseException) -> bool:

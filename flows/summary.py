@@ -5,6 +5,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from tasks.instances import DATA_SETS
 
@@ -90,6 +91,51 @@ def show_outputs(root: Path, found: dict[str, Any], out: Console) -> None:
         (f'criticgen query --workspace {root} "SELECT reason, count(*) FROM consensus GROUP BY ALL"', "your own SQL"),
     ):
         out.print(f"  {command}   [dim]# {what}[/dim]", soft_wrap=True, highlight=False)
+
+
+def show_failures(found: list[dict[str, Any]], out: Console) -> None:
+    """A table of the failed calls by stage, model and class, with their examples."""
+    if not found:
+        out.print("No call has failed.")
+        return
+    table = Table("stage", "model", "class", _right("calls"), _right("attempts"), "for example", show_lines=True)
+    for group in found:
+        examples = []
+        for example in group["examples"]:
+            lines = [f"{example['call_id']}: {example['error'] or ''}"]
+            if example["first_line"]:
+                lines.append(f"  {example['first_line']}")
+            examples.append("\n".join(lines))
+        table.add_row(
+            group["stage"],
+            group["model"],
+            group["class"],
+            f"{group['calls']:,}",
+            f"{group['attempts']:,}",
+            Text("\n".join(examples)),
+        )
+    out.print(table)
+    out.print("`criticgen retry` asks them again, by --stage, --model or --class; abandoned ones by their class only.")
+
+
+def show_batches(found: list[dict[str, Any]], out: Console) -> None:
+    """A table of the vendor batches."""
+    if not found:
+        out.print("No vendor batch has been submitted here.")
+        return
+    table = Table("vendor's id", "model", _right("calls"), "state", "vendor says", "created", "what came of them")
+    for batch in found:
+        came = reasons(batch["counts"] | ({"strays": batch["strays"]} if batch["strays"] else {}))
+        table.add_row(
+            batch["vendor_batch"] or batch["submission"],
+            batch["model"],
+            f"{batch['items']:,}",
+            batch["state"],
+            batch["status"],
+            batch["created_at"],
+            came,
+        )
+    out.print(table)
 
 
 def add_step(table: Table, name: str, counts: dict[str, Any]) -> None:

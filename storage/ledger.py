@@ -56,7 +56,7 @@ class Ledger:
         self._path = self._open
         self._size = 0
         self._failed: OSError | None = None
-        self.recovered = self._recover()
+        self._recover()
 
     async def append(self, record: Record) -> None:
         """Return when the record is on disk. Raises ``OSError`` when it could not be put there."""
@@ -162,8 +162,7 @@ class Ledger:
         self._segments[self._path] = set()
         self._size = 0
 
-    def _recover(self) -> int:
-        recovered = 0
+    def _recover(self) -> None:
         for segment in sorted(self._open.glob("*.jsonl")):
             *lines, torn = segment.read_bytes().split(b"\n")
             groups: dict[tuple[str, str], list[Record]] = defaultdict(list)
@@ -183,11 +182,9 @@ class Ledger:
                 if fresh:
                     path = self._sealed / stage / shard / f"recovered.{segment.stem}.parquet"
                     write_parquet(path, LEDGER, frame_of(fresh), simulated=self._simulated)
-                    recovered += len(fresh)
             if damaged:
                 write_bytes(segment.with_suffix(".damaged"), b"\n".join(damaged))
             segment.unlink()
-        return recovered
 
     def _identities(self, stage: str, shard: str) -> set[tuple[str, str, int]]:
         paths = sorted((self._sealed / stage / shard).glob("*.parquet"))
@@ -216,6 +213,13 @@ def frame_of(records: Sequence[Record]) -> pl.DataFrame:
 def _index_of(records: Sequence[Record], path: Path) -> pl.DataFrame:
     ids = sorted({record["call_id"] for record in records})
     return pl.DataFrame({"call_id": ids}, {"call_id": pl.String}).with_columns(path=pl.lit(str(path)))
+
+
+def spent_usd(root: Path) -> float:
+    """US dollars of all sealed attempts; one whose cost is not known counts as what it may have cost."""
+    spent = pl.coalesce("cost_usd", "most_usd").sum()
+    files = ledger_files(root)
+    return sum(float(pl.read_parquet(file, columns=["cost_usd", "most_usd"]).select(spent).item()) for file in files)
 
 
 def ledger_files(root: Path) -> list[Path]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-VERSION = "1"
+VERSION = "2"
 
 TEXT = pa.large_string()
 ID = pa.string()
@@ -214,9 +214,10 @@ CALLS = Table(
         "cached_tokens": (pa.int64(), "of these served from the vendor's prompt cache"),
         "output_tokens": (pa.int64(), "tokens received, thinking included, over all attempts"),
         "thinking_tokens": (pa.int64(), "of these spent on thinking"),
-        "cost_usd": (pa.float64(), "US dollars over all attempts, null when a price is not known"),
+        "cost_usd": (pa.float64(), "US dollars over all attempts, null when one's is not known"),
         "latency_s": (pa.float64(), "seconds the last attempt took"),
         "request_id": (pa.string(), "the vendor's id of the last attempt"),
+        "vendor_batch": (pa.string(), "the vendor's batch of the last attempt, null when it was asked online"),
         "finished_at": (pa.timestamp("us", "UTC"), "when the last attempt was recorded"),
         "wanted": (pa.bool_(), "the settings of the last run ask for it; false: paid for under earlier ones"),
     },
@@ -256,9 +257,11 @@ LEDGER = Table(
         "cached_tokens": (pa.int64(), "of these from the vendor's cache"),
         "output_tokens": (pa.int64(), "tokens received, thinking included"),
         "thinking_tokens": (pa.int64(), "of these spent on thinking"),
-        "cost_usd": (pa.float64(), "US dollars, null when the price is not known"),
+        "cost_usd": (pa.float64(), "US dollars, null when it is not known"),
+        "most_usd": (pa.float64(), "US dollars that it may have cost, where that is not known but its price is"),
         "latency_s": (pa.float64(), "seconds from request to last byte"),
         "request_id": (pa.string(), "the vendor's id"),
+        "vendor_batch": (pa.string(), "the vendor's batch it came in, null when it was asked online"),
         "finished_at": (pa.timestamp("us", "UTC"), "when it was recorded"),
     },
 )

@@ -18,23 +18,24 @@ from pydantic import BaseModel
 
 from storage.ids import content_id
 from storage.ledger import Ledger, Record
-from storage.schemas import CALLS, TABLES
+from storage.schemas import TABLES
 from storage.workspace import Workspace, now
-from tasks.calls import Attempt, Caller, Row, next_step, read_attempt
+from tasks.call_table import UNASKED, calls_table
+from tasks.calls import Attempt, Call, Caller, Row, next_step, read_attempt
 from tasks.config import Config, Model
-from tasks.models import Message, Outcome
-from tasks.models.outcomes import UNBILLED
+from tasks.models import Message, Outcome, Request
 from tasks.prompts import load_prompt
 from tasks.structured import Parsed
 
 Manifest = dict[str, Any]
 
-UNASKED = "todo"
-UNWANTED = "unwanted"  # the part of the calls table that no batch writes
-
 
 class BatchFailed(Exception):
-    """More of a batch's calls failed than ``max_failed`` allows, or a model was stopped. Its rows are written."""
+    """More of a batch's calls failed than ``max_failed`` allows, or calls were left. Its rows are written."""
+
+
+class BatchWaits(Exception):
+    """Calls of a batch are in vendor batches that this run does not wait for. Its other rows are written."""
 
 
 @dataclass(frozen=True)
@@ -107,6 +108,24 @@ class Stage:
         return content_id(self.name, prompt, config.model_key(model), self.schema(config))
 
 
+@dataclass(frozen=True)
+class Retry:
+    """The failed calls to ask again: of a stage, a model, a class, each None for all.
+
+    An abandoned call is asked again only where its class is named.
+    """
+
+    stage: str | None = None
+    model: str | None = None
+    outcome: str | None = None
+
+    def covers(self, stage: str, model: str, outcome: str) -> bool:
+        if self.outcome is None and outcome == Outcome.ABANDONED:
+            return False
+        wanted = ((self.stage, stage), (self.model, model), (self.outcome, outcome))
+        return outcome != Outcome.OK and all(asked in (None, found) for asked, found in wanted)
+
+
 @dataclass
 class Run:
     """One run over a workspace: what its batches share.
@@ -119,7 +138,7 @@ class Run:
     workspace: Workspace
     ledger: Ledger
     caller: Caller
-    retry_failed: bool = False
+    retry: Retry | None = None
     ranks: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -135,10 +154,12 @@ def fingerprint(stage: Stage, config: Config, batch: Batch, workspace: Workspace
     return content_id(release(), keys, stage.selects(config), outputs)
 
 
-def stands(stage: Stage, config: Config, batch: Batch, workspace: Workspace, *, retry_failed: bool) -> bool:
+def stands(stage: Stage, config: Config, batch: Batch, workspace: Workspace, retry: Retry | None = None) -> bool:
     """Whether the batch's tables are there and are what the settings ask for, so that nothing is to be done."""
     manifest = workspace.read_manifest(*batch.place)
-    if manifest is None or is_red(manifest, config) or (retry_failed and manifest["failed"]):
+    if manifest is None or is_red(manifest, config) or manifest["todo"]:
+        return False
+    if retry and any(retry.covers(batch.stage, retry.model or "", outcome) for outcome in manifest["failed"]):
         return False
     files = (workspace.table_path(stage.writes, *stage.file(batch)), workspace.table_path("calls", *batch.place))
     same = bool(manifest["fingerprint"] == fingerprint(stage, config, batch, workspace))
@@ -146,8 +167,9 @@ def stands(stage: Stage, config: Config, batch: Batch, workspace: Workspace, *, 
 
 
 def is_red(manifest: Manifest, config: Config) -> bool:
-    """Whether calls were left out, or more of them failed than the config allows."""
-    return bool(manifest["todo"]) or sum(manifest["failed"].values()) > ceil(config.max_failed * manifest["wanted"])
+    """Whether calls were left out for a cause, or more of them failed than the config allows."""
+    failed, allowed = sum(manifest["failed"].values()), ceil(config.max_failed * manifest["wanted"])
+    return bool(manifest["todo"] > manifest["waiting"]) or failed > allowed
 
 
 def wanted(stage: Stage, config: Config, inputs: pl.DataFrame) -> list[Row]:
@@ -162,13 +184,17 @@ def wanted(stage: Stage, config: Config, inputs: pl.DataFrame) -> list[Row]:
     return calls
 
 
-async def run_batch(run: Run, stage: Stage, batch: Batch) -> Manifest:
-    """Do one annotation batch and write its manifest. Raises ``BatchFailed`` when it ends red."""
+async def run_batch(run: Run, stage: Stage, batch: Batch, retry: Retry | None = None) -> Manifest:
+    """Do one annotation batch and write its manifest. ``retry`` comes beside the run's own.
+
+    Raises ``BatchFailed`` when it ends red, ``BatchWaits`` when it has not ended.
+    """
     config, workspace = run.config, run.workspace
     mark = fingerprint(stage, config, batch, workspace)
     models = {model.name: model for model in stage.models(config)}
     prompt = load_prompt(stage.prompt).id
     output, schema = stage.output(config), stage.schema(config)
+    retries = [asked for asked in (run.retry, retry) if asked is not None]
 
     def prepare() -> tuple[list[Row], dict[str, list[Attempt]]]:
         rows = wanted(stage, config, stage.inputs(workspace, config, batch))
@@ -178,23 +204,10 @@ async def run_batch(run: Run, stage: Stage, batch: Batch) -> Manifest:
             attempts[record["call_id"]].append(read_attempt(record, output))
         return rows, attempts
 
-    rows, attempts = await asyncio.to_thread(prepare)
-    retry = run.ledger.run if run.retry_failed else None
-    outcomes: dict[str, Outcome | None] = {}
-    todo = []
-    for row in rows:
-        step = next_step(attempts[row["call_id"]], retry)
-        if isinstance(step, Outcome):
-            outcomes[row["call_id"]] = step
-        else:
-            todo.append(row)
-    run.caller.progress.begin(batch.stage, len(rows), len(rows) - len(todo))
-
-    async def settle(row: Row) -> None:
-        call_id = row["call_id"]
+    def call_of(row: Row, failed_as: Outcome | None) -> Call:
         model = models[row["model"]]
         shared: Record = {
-            "call_id": call_id,
+            "call_id": row["call_id"],
             "stage": batch.stage,
             "shard": batch.shard,
             "batch": batch.name,
@@ -202,20 +215,47 @@ async def run_batch(run: Run, stage: Stage, batch: Batch) -> Manifest:
             "prompt": prompt,
             **{name: row[name] for name in ("question_id", "answer_id", "item_id", "sample")},
         }
-        outcome = await run.caller.settle(
-            row,
+
+        def request() -> Request:
+            return Request(
+                row["call_id"],
+                stage.messages(config, row),
+                model.max_output_tokens,
+                schema,
+                output.__name__.lower() if output else "output",
+                model.params,
+                run.ranks.get(batch.shard, 0),
+            )
+
+        return Call(
             model,
-            attempts[call_id],
-            record=shared,
-            messages=lambda row: stage.messages(config, row),
-            output=output,
-            schema=schema,
-            rank=run.ranks.get(batch.shard, 0),
+            request,
+            shared,
+            output,
+            batched=config.transport_of(batch.stage, model.name) == "batch",
+            of_run=run.ledger.run if failed_as else None,
+            reopened=failed_as is Outcome.ABANDONED,
         )
-        outcomes[call_id] = outcome
+
+    rows, attempts = await asyncio.to_thread(prepare)
+    outcomes: dict[str, Outcome | None] = {}
+    todo: list[tuple[Row, Outcome | None]] = []
+    for row in rows:
+        step = next_step(attempts[row["call_id"]], config.give_up_after)
+        if not isinstance(step, Outcome):
+            todo.append((row, None))
+        elif any(asked.covers(batch.stage, row["model"], step) for asked in retries):
+            todo.append((row, step))
+        else:
+            outcomes[row["call_id"]] = step
+    run.caller.progress.begin(batch.stage, len(rows), len(rows) - len(todo))
+
+    async def settle(row: Row, failed_as: Outcome | None) -> None:
+        outcome = await run.caller.settle(call_of(row, failed_as), attempts[row["call_id"]])
+        outcomes[row["call_id"]] = outcome
         run.caller.progress.ended(batch.stage, outcome)
 
-    await all_of(settle(row) for row in todo)
+    await all_of(settle(*call) for call in todo)
     return await asyncio.to_thread(_write, run, stage, batch, mark, rows, attempts, outcomes)
 
 
@@ -256,6 +296,7 @@ def _write(
     workspace.write_table("calls", calls, *batch.place)
 
     counts = Counter(outcome.value if outcome else UNASKED for outcome in outcomes.values())
+    unasked = {row["model"] for row in rows if outcomes[row["call_id"]] is None}
     failed = {name: n for name, n in sorted(counts.items()) if name not in (Outcome.OK.value, UNASKED)}
     manifest: Manifest = {
         "stage": batch.stage,
@@ -269,9 +310,8 @@ def _write(
         "todo": counts[UNASKED],
         "rows": len(table),
         "red": False,
-        "stopped": {
-            name: run.caller.stopped[name] for name in {row["model"] for row in rows} & set(run.caller.stopped)
-        },
+        "waiting": sum(outcome is None and call_id in run.caller.waiting for call_id, outcome in outcomes.items()),
+        "left": {name: run.caller.left[name] for name in sorted(unasked & run.caller.left.keys())},
         **{name: int(calls[name].sum()) for name in ("attempts", "input_tokens", "output_tokens")},
         "cost_usd": None if calls["cost_usd"].has_nulls() else float(calls["cost_usd"].sum()),
         "run": run.ledger.run,
@@ -281,6 +321,8 @@ def _write(
     workspace.write_manifest(manifest, *batch.place)
     if manifest["red"]:
         raise BatchFailed(state_message(manifest))
+    if manifest["todo"]:
+        raise BatchWaits(state_message(manifest))
     return manifest
 
 
@@ -290,63 +332,12 @@ def state_message(manifest: Manifest) -> str:
     parts = [f"{manifest['ok']} of {manifest['wanted']} ok"]
     if failed := manifest["failed"]:
         parts.append(f"{sum(failed.values())} failed ({', '.join(f'{k} {n}' for k, n in failed.items())})")
-    if manifest["todo"]:
-        parts.append(f"{manifest['todo']} not asked")
-    parts += [f"{model} stopped: {why}" for model, why in sorted(manifest["stopped"].items())]
+    if manifest["waiting"]:
+        parts.append(f"{manifest['waiting']} in vendor batches")
+    if left := manifest["todo"] - manifest["waiting"]:
+        parts.append(f"{left} not asked")
+    parts += [f"{model}: {why}" for model, why in manifest["left"].items()]
     return f"{name}: {', '.join(parts)}"
-
-
-def write_unwanted_calls(run: Run, stages: Iterable[Stage]) -> None:
-    """List what the ledger holds beyond the batches' calls: it was paid for under other settings."""
-    known = run.workspace.read_table("calls", columns=["call_id", "wanted"]).filter("wanted")
-    tables = [frame_for("calls", [])]
-    for stage in stages:
-        output = stage.output(run.config)
-        unwanted = run.ledger.calls(stage.name).join(known, on="call_id", how="anti")
-        for (_,), part in unwanted.group_by("path", maintain_order=True):
-            records = run.ledger.records(stage.name, part["call_id"])
-            attempts: dict[str, list[Attempt]] = {}
-            for record in records.to_dicts():
-                attempts.setdefault(record["call_id"], []).append(read_attempt(record, output))
-            steps = {call_id: next_step(tried) for call_id, tried in attempts.items()}
-            outcomes = {call_id: step if isinstance(step, Outcome) else None for call_id, step in steps.items()}
-            tables.append(calls_table(records, attempts, outcomes, wanted=False))
-    table = pl.concat(tables).unique("call_id", keep="any", maintain_order=True)
-    run.workspace.write_table("calls", table, UNWANTED)
-
-
-def calls_table(
-    records: pl.DataFrame,
-    attempts: Mapping[str, Sequence[Attempt]],
-    outcomes: Mapping[str, Outcome | None],
-    *,
-    wanted: bool,
-) -> pl.DataFrame:
-    """The calls table's rows of these ledger records; an outcome of None is a call still to be asked."""
-    verdicts = pl.DataFrame(
-        [
-            (call_id, outcome.value if outcome else UNASKED, None if outcome is Outcome.OK else tried[-1].error)
-            for call_id, outcome in outcomes.items()
-            if (tried := attempts[call_id])
-        ],
-        {"call_id": pl.String, "outcome": pl.String, "error": pl.String},
-        orient="row",
-    ).with_columns(wanted=pl.lit(wanted))
-
-    def reported(name: str) -> pl.Expr:
-        """The sum of what was reported; null when nothing was."""
-        return pl.when(pl.col(name).is_not_null().any()).then(pl.col(name).sum()).alias(name)
-
-    unknown = pl.col("cost_usd").is_null() & ~pl.col("outcome").is_in([o.value for o in UNBILLED])
-
-    last = ("stage", "shard", "batch", "model", "prompt", "question_id", "answer_id", "item_id")
-    calls = records.group_by("call_id", maintain_order=True).agg(
-        *[pl.col(name).last() for name in (*last, "latency_s", "request_id", "finished_at")],
-        pl.len().cast(pl.Int16).alias("attempts"),
-        *[reported(name) for name in ("input_tokens", "cached_tokens", "output_tokens", "thinking_tokens")],
-        pl.when(~unknown.any()).then(pl.col("cost_usd").sum()).alias("cost_usd"),
-    )
-    return calls.join(verdicts, on="call_id").select(list(CALLS.columns)).sort("call_id")
 
 
 def frame_for(table: str, rows: Sequence[Row]) -> pl.DataFrame:

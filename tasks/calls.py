@@ -15,13 +15,14 @@ from pydantic import BaseModel
 
 from storage.ledger import Record
 from tasks.config import Model
-from tasks.models import Message, Outcome, Reply, Request
-from tasks.models.outcomes import REMEDIES
+from tasks.models import Message, Outcome, Reply, Request, Unsent
+from tasks.models.outcomes import REMEDIES, UNBILLED
+from tasks.models.pool import Funds
 from tasks.structured import MalformedOutput, OutOfContract, Parsed, parse_structured, sanitize
 
 Row = dict[str, Any]
 
-MAX_ATTEMPTS = 12  # of one call, whatever their classes; of one run, when it retries
+MOST_UNRUN = 3  # vendor batches of a run that may expire or be cancelled before a call in them has run
 LARGER = 4  # times the output limit, after a truncated attempt
 BACKOFF_S, BACKOFF_MAX_S = 0.5, 60.0
 
@@ -72,31 +73,38 @@ def read_attempt(record: Mapping[str, Any], output: type[BaseModel] | None) -> A
     return Attempt(outcome, record["run"], text, error, record["finish_reason"], value)
 
 
-def next_step(attempts: Sequence[Attempt], retry_of_run: str | None = None) -> Again | Outcome:
+def next_step(
+    attempts: Sequence[Attempt], give_up_after: int, *, of_run: str | None = None, reopened: bool = False
+) -> Again | Outcome:
     """What to do about a call after these attempts: ask again, or its final class.
 
-    An attempt that stopped the whole model says nothing about the call: it is asked again when the model is.
-    ``retry_of_run``: count only that run's attempts, so that what failed before is tried anew.
+    An attempt that stopped the whole model, or never ran, says nothing about the call. ``of_run``: count only
+    that run's attempts, so that what failed before is tried anew; all of them count towards ``give_up_after``,
+    except for a call that was ``reopened`` by name.
     """
     if any(attempt.outcome is Outcome.OK for attempt in attempts):
         return Outcome.OK
-    counted = [
-        attempt
-        for attempt in attempts
-        if not REMEDIES[attempt.outcome].stops_model and retry_of_run in (None, attempt.run)
-    ]
+    failed = [attempt for attempt in attempts if not _says_nothing(attempt)]
+    counted = [attempt for attempt in failed if of_run in (None, attempt.run)]
+    if len(counted if reopened else failed) >= give_up_after:
+        return Outcome.ABANDONED
     if not counted:
         return Again()
     last = counted[-1]
     remedy = REMEDIES[last.outcome]
     tries = sum(attempt.outcome is last.outcome for attempt in counted)
-    if tries >= remedy.tries or len(counted) >= MAX_ATTEMPTS:
+    if tries >= remedy.tries:
         return last.outcome
     return Again(
         larger_limit=any(REMEDIES[attempt.outcome].larger_limit for attempt in counted),
         shown=next((attempt for attempt in reversed(counted) if REMEDIES[attempt.outcome].shows_error), None),
         backoff_s=min(BACKOFF_MAX_S, BACKOFF_S * 2**tries) if remedy.backoff else 0.0,
     )
+
+
+def _says_nothing(attempt: Attempt) -> bool:
+    remedy = REMEDIES[attempt.outcome]
+    return remedy.stops_model or remedy.never_ran
 
 
 class Follows(Protocol):
@@ -109,74 +117,104 @@ class Follows(Protocol):
     def ended(self, stage: str, outcome: Outcome | None) -> None: ...
 
 
+class Requeued(Exception):
+    """A vendor did not take a call's batch, for the moment: the call is to be asked again."""
+
+
+class AsksInBatches(Protocol):
+    def holds(self, call_id: str) -> bool: ...
+
+    async def ask(self, model: Model, request: Request, record: Record) -> Record | None:
+        """The call's ledger record, written, from a vendor batch; None where the run does not wait for it."""
+        ...
+
+
+@dataclass(frozen=True)
+class Call:
+    """One wanted call: the model, its first request, the columns its ledger records share, and how it is made.
+
+    ``of_run`` and ``reopened`` are ``next_step``'s.
+    """
+
+    model: Model
+    request: Callable[[], Request]
+    record: Record
+    output: type[BaseModel] | None
+    batched: bool = False
+    of_run: str | None = None
+    reopened: bool = False
+
+
 @dataclass
 class Caller:
-    """What all calls of a run share. ``stopped`` names the models that no call is made to any more, and why.
+    """What all calls of a run share. ``left`` says, by model, why calls were left to be done; ``waiting`` are those
+    in vendor batches that the run does not wait for.
 
     Without a pool nothing is asked, and what the ledger does not answer stays to be done.
     """
 
     pool: AsksModels | None
     ledger: KeepsRecords
-    cost: Callable[[Model, Reply], float | None]
-    retry_failed: bool
+    funds: Funds
     progress: Follows
-    stopped: dict[str, str] = field(default_factory=dict)
+    give_up_after: int
+    desk: AsksInBatches | None = None
+    left: dict[str, str] = field(default_factory=dict)
+    waiting: set[str] = field(default_factory=set)
 
-    async def settle(
-        self,
-        row: Row,
-        model: Model,
-        attempts: list[Attempt],
-        *,
-        record: Record,
-        messages: Callable[[Row], tuple[Message, ...]],
-        output: type[BaseModel] | None,
-        schema: Mapping[str, Any] | None,
-        rank: int = 0,
-    ) -> Outcome | None:
-        """Ask until the call has a class; None when its model was stopped before that.
-
-        ``record`` holds the columns that all of the call's ledger records share. ``attempts`` grows.
-        """
-        first = Request(
-            row["call_id"],
-            messages(row),
-            model.max_output_tokens,
-            schema,
-            output.__name__.lower() if output else "output",
-            model.params,
-            rank,
-        )
-        number = len(attempts)
+    async def settle(self, call: Call, attempts: list[Attempt]) -> Outcome | None:
+        """Ask until the call has a class; None when it is left to be done. ``attempts`` grows."""
+        first: Request | None = None
         while True:
-            step = next_step(attempts, self.ledger.run if self.retry_failed else None)
+            step = next_step(attempts, self.give_up_after, of_run=call.of_run, reopened=call.reopened)
             if isinstance(step, Outcome):
                 return step
-            if self.pool is None or model.name in self.stopped:
+            if self.pool is None:
                 return None
-            if step.backoff_s:
-                await asyncio.sleep(random.uniform(0, step.backoff_s))
-            reply = await self.pool.ask(model, _adapted(first, step))
-            remedy = REMEDIES[reply.outcome]
-            if remedy.waits:
-                continue
-            if remedy.stops_model:
-                self.stopped.setdefault(model.name, f"{reply.outcome} ({reply.error})")
-                if reply.raw is None:  # nothing was sent: the model had been stopped, or has no key
-                    return None
-            number += 1
-            entry = record | _entry(reply, number, self.ledger.run, self.cost(model, reply))
+            first = first or call.request()
+            request, record = _adapted(first, step), call.record | {"attempt": len(attempts) + 1}
             try:
-                await self.ledger.append(entry)
-            except OSError:
-                self.pool = None  # what cannot be kept is not asked for
-                raise
-            self.progress.attempt(entry)
-            attempt = read_attempt(entry, output)
-            attempts.append(attempt)
-            if remedy.stops_model:
+                if self.desk is not None and (call.batched or self.desk.holds(record["call_id"])):
+                    entry = await self.desk.ask(call.model, request, record)
+                else:
+                    if step.backoff_s:
+                        await asyncio.sleep(random.uniform(0, step.backoff_s))
+                    entry = await self._online(call.model, request, record)
+            except Requeued:
+                continue
+            except Unsent as unsent:
+                self.left.setdefault(call.model.name, unsent.cause)
                 return None
+            if entry is None:
+                self.waiting.add(call.record["call_id"])
+                return None
+            attempts.append(read_attempt(entry, call.output))
+            remedy = REMEDIES[attempts[-1].outcome]
+            if remedy.stops_model:
+                self.left.setdefault(call.model.name, f"{attempts[-1].outcome} ({attempts[-1].error})")
+                return None
+            unrun = sum(REMEDIES[a.outcome].never_ran and a.run == self.ledger.run for a in attempts)
+            if remedy.never_ran and unrun >= MOST_UNRUN:
+                self.left.setdefault(call.model.name, f"{unrun} vendor batches ended before their calls ran")
+                return None
+
+    async def _online(self, model: Model, request: Request, record: Record) -> Record:
+        assert self.pool is not None
+        reply = await self.pool.ask(model, request)
+        entry = await self.keep(record, reply)
+        self.funds.settle(reply.most_usd or 0.0, (entry["cost_usd"] or 0.0) + (entry["most_usd"] or 0.0))
+        return entry
+
+    async def keep(self, record: Record, reply: Reply) -> Record:
+        """The ledger's entry for a reply, durable when this returns."""
+        entry = record | _entry(reply, self.ledger.run)
+        try:
+            await self.ledger.append(entry)
+        except OSError:
+            self.pool = None  # what cannot be kept is not asked for
+            raise
+        self.progress.attempt(entry)
+        return entry
 
 
 def _adapted(request: Request, step: Again) -> Request:
@@ -189,10 +227,10 @@ def _adapted(request: Request, step: Again) -> Request:
     return request
 
 
-def _entry(reply: Reply, number: int, run: str, cost: float | None) -> Record:
+def _entry(reply: Reply, run: str) -> Record:
     text, sanitized = (None, False) if reply.text is None else sanitize(reply.text)
+    known = reply.cost_usd is not None or reply.outcome in UNBILLED
     return {
-        "attempt": number,
         "run": run,
         "outcome": reply.outcome.value,
         "error": reply.error,
@@ -204,7 +242,8 @@ def _entry(reply: Reply, number: int, run: str, cost: float | None) -> Record:
         "cached_tokens": reply.usage.cached,
         "output_tokens": reply.usage.output,
         "thinking_tokens": reply.usage.thinking,
-        "cost_usd": cost,
+        "cost_usd": reply.cost_usd,
+        "most_usd": None if known else reply.most_usd,
         "latency_s": reply.latency_s,
         "request_id": reply.request_id,
         "finished_at": datetime.now(UTC).isoformat(),

@@ -10,6 +10,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from storage.errors import UserError
 from storage.ids import content_id
 
+# The stages that ask models, in the order of a shard.
+ASKING = ("answers", "rubrics", "trajectories", "coverage", "judges")
+
 
 class ConfigError(UserError):
     """The configuration cannot be used; the message says where and why."""
@@ -116,9 +119,32 @@ class Model(Section):
 class Limits(Section):
     """What one process may ask of one model."""
 
-    max_concurrency: int = Field(64, gt=0, description="Calls in flight")
+    max_concurrency: int = Field(64, gt=0, description="Calls in flight, at the most")
+    min_concurrency: int = Field(1, gt=0, description="Calls in flight that are left when the vendor says to slow down")
     requests_per_minute: int | None = Field(None, gt=0, description="None: no limit of our own")
     tokens_per_minute: int | None = Field(None, gt=0, description="Input and output together; None: no limit")
+    stall_limit_s: float = Field(600.0, gt=0, description="Seconds without a success after which the model is stopped")
+    batch_tokens: int | None = Field(
+        None, gt=0, description="Input tokens in all running vendor batches together; None: no limit of our own"
+    )
+
+    @model_validator(mode="after")
+    def _in_order(self) -> "Limits":
+        if self.min_concurrency > self.max_concurrency:
+            raise ValueError("min_concurrency is larger than max_concurrency")
+        return self
+
+
+class Price(Section):
+    """What a model costs, where the price list does not know it or an agreement differs."""
+
+    input_usd_per_mtok: float = Field(ge=0, description="US dollars for a million input tokens")
+    output_usd_per_mtok: float = Field(ge=0, description="US dollars for a million output tokens, thinking included")
+    cached_input_usd_per_mtok: float | None = Field(None, ge=0, description="From the cache; None: as other input")
+    batch_factor: float = Field(0.5, ge=0, le=1, description="Of these prices, what is paid in a vendor batch")
+
+
+Transport = Literal["online", "batch"]
 
 
 class Simulator(Section):
@@ -187,6 +213,14 @@ class Config(Section):
     max_failed: float = Field(0.05, ge=0, le=1, description="Share of a batch's calls that may fail, rounded up")
     endpoints: dict[str, Endpoint] = Field(default_factory=dict, description="Named servers, beside the three vendors")
     limits: dict[str, Limits] = Field(default_factory=dict, description="By vendor/model; `default` for all others")
+    prices: dict[str, Price] = Field(default_factory=dict, description="By vendor/model; else the price list's")
+    batch_poll_s: float = Field(60.0, gt=0, description="Seconds between two looks at a vendor batch")
+    budget_usd: float | None = Field(None, ge=0, description="US dollars that this workspace may cost in all its runs")
+    give_up_after: int = Field(20, gt=0, description="Failures in all after which a call is abandoned")
+    transport: dict[str, Transport] = Field(
+        default_factory=dict,
+        description="online, or batch (the vendor's Batch API): by vendor/model, by stage, or `default`",
+    )
     simulator: Simulator | None = Field(None, description="Every vendor is the simulator (models named sim-...)")
     text_mode: Literal["word", "ws"] = Field("word", description="Tokens of the lexical figures")
     teacher: Model = Field(description="Writes rubrics, trajectories and coverage answers")
@@ -221,8 +255,15 @@ class Config(Section):
         simulated = {model.simulated for model in self.models}
         if len(simulated) > 1:
             raise ValueError("simulated (sim-...) and real models do not mix in one data set")
-        if unknown := set(self.limits) - {model.name for model in self.models} - {"default"}:
-            raise ValueError(f"limits: no model of this config is named {', '.join(sorted(unknown))}")
+        all_models, stages = {model.name for model in self.models}, {"default", *ASKING}
+        for section, allowed in (
+            ("limits", all_models | {"default"}),
+            ("prices", all_models),
+            ("transport", all_models | stages),
+        ):
+            if unknown := set(getattr(self, section)) - allowed:
+                what = "model or stage" if section == "transport" else "model"
+                raise ValueError(f"{section}: no {what} of this config is named {', '.join(sorted(unknown))}")
         addressed = all(self.servers[model.endpoint].base_url for model in self.models)
         if simulated == {True} and self.simulator is None and not addressed:
             raise ValueError("models named sim-... need a `simulator:` section")
@@ -245,6 +286,11 @@ class Config(Section):
     @property
     def simulated(self) -> bool:
         return self.teacher.simulated
+
+    def transport_of(self, stage: str, model: str) -> Transport:
+        """How a stage's calls to a model are made: the model's own word before the stage's."""
+        by = self.transport
+        return by.get(model) or by.get(stage) or by.get("default") or "online"
 
     def limits_of(self, model: str) -> Limits:
         return self.limits.get(model) or self.limits.get("default") or Limits()
@@ -274,10 +320,19 @@ def load_config(path: Path, overrides: list[str] = [], limit: int | None = None)
     for source in sources if isinstance(sources, list) else []:
         if isinstance(source, dict) and isinstance(source.get("path"), str):
             source["path"] = str((path.parent / source["path"]).resolve())
+    if limit is not None:
+        overrides = [*overrides, f"limit={limit}"]
+    return _validated(values, overrides, str(path))
+
+
+def changed(config: Config, overrides: list[str]) -> Config:
+    """The config with ``key.path=value`` overrides. Raises ``ConfigError``."""
+    return _validated(config.model_dump(), overrides, "config") if overrides else config
+
+
+def _validated(values: dict[str, Any], overrides: list[str], path: str) -> Config:
     for override in overrides:
         _override(values, override)
-    if limit is not None:
-        values["limit"] = limit
     try:
         return Config.model_validate(values)
     except ValidationError as error:

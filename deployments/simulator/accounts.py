@@ -2,11 +2,15 @@
 
 from collections import Counter
 
-from deployments.simulator.exchange import Json
+from deployments.simulator.exchange import Completion, Json
 
 
 class Accounts:
-    """A call is received when its request has been read, and served when a 2xx answer to it is fully written."""
+    """A call is received when its request has been read, and served when a 2xx answer to it is fully written.
+
+    It is broken when its answer was there and the connection was not: a vendor may bill that. Tokens are counted as
+    the answer's own usage tells them.
+    """
 
     def __init__(self) -> None:
         self.reset()
@@ -18,6 +22,10 @@ class Accounts:
         self.served_by_kind: Counter[str] = Counter()
         self.input_tokens: Counter[str] = Counter()
         self.output_tokens: Counter[str] = Counter()
+        self.cached_tokens: Counter[str] = Counter()
+        self.broken: Counter[str] = Counter()
+        self.broken_input_tokens: Counter[str] = Counter()
+        self.broken_output_tokens: Counter[str] = Counter()
         self.answers: Counter[str] = Counter()
         self.statuses: Counter[int] = Counter()
         self.faults: Counter[str] = Counter()
@@ -25,16 +33,22 @@ class Accounts:
         self.asked: Counter[str] = Counter()
         self.abandoned = 0
 
-    def serve(self, model: str, kind: str, call_id: str | None, spent: tuple[int, int]) -> None:
+    def serve(self, model: str, kind: str, call_id: str | None, done: Completion) -> None:
         self.served[model] += 1
         self.served_by_kind[kind] += 1
-        self.input_tokens[model] += spent[0]
-        self.output_tokens[model] += spent[1]
+        self.input_tokens[model] += done.input
+        self.output_tokens[model] += done.output
+        self.cached_tokens[model] += done.cached
         if call_id is not None:
             self.answers[call_id] += 1
 
+    def break_off(self, model: str, done: Completion) -> None:
+        self.broken[model] += 1
+        self.broken_input_tokens[model] += done.input
+        self.broken_output_tokens[model] += done.output
+
     def stats(self) -> Json:
-        """``abandoned``: answers whose client was gone before they were written.
+        """``abandoned``: answers whose client was gone before they were written; ``broken``: by a fault of ours.
 
         ``repeated_ids``: ids answered 2xx more than once; ``surplus_answers``: answers beyond each id's first.
         """
@@ -48,6 +62,11 @@ class Accounts:
             "served_by_kind": self.served_by_kind,
             "input_tokens_by_model": self.input_tokens,
             "output_tokens_by_model": self.output_tokens,
+            "cached_tokens_by_model": self.cached_tokens,
+            "broken": sum(self.broken.values()),
+            "broken_by_model": self.broken,
+            "broken_input_tokens_by_model": self.broken_input_tokens,
+            "broken_output_tokens_by_model": self.broken_output_tokens,
             "statuses": {str(status): times for status, times in sorted(self.statuses.items())},
             "faults": self.faults,
             "abandoned": self.abandoned,

@@ -1,9 +1,12 @@
 """A call as the simulated models see it, the same for every wire: what is asked, what is answered, what is refused."""
 
+import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
+
+import orjson
 
 Json = dict[str, Any]
 
@@ -12,7 +15,7 @@ Json = dict[str, Any]
 class Ask:
     """One request. ``turns`` are (role, text) of user and assistant. ``max_tokens`` is None where there is no limit.
 
-    ``cached_text`` is as much of the input as a prompt cache would serve; ``request`` is the body as it came.
+    ``caching``: whether a prompt cache may serve part of the input; ``request`` is the body as it came.
     """
 
     model: str
@@ -21,6 +24,7 @@ class Ask:
     schema: Mapping[str, Any] | None
     max_tokens: int | None
     request: Json
+    caching: bool = True
 
     @property
     def input_tokens(self) -> int:
@@ -28,13 +32,17 @@ class Ask:
 
 
 class Finish(Enum):
-    """Why the model stopped. BLOCKED is a refusal by the vendor's own filter rather than by the model."""
+    """Why the model stopped. BLOCKED is a refusal by the vendor's own filter rather than by the model.
+
+    EMPTY is a whole answer without text; of one that is NULL the text was written, but is withheld.
+    """
 
     STOP = "stop"
     LENGTH = "length"
     REFUSAL = "refusal"
     BLOCKED = "blocked"
     EMPTY = "empty"
+    NULL = "null"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,37 +66,77 @@ class Problem(Enum):
     NO_MODEL = "no such model"
     NO_ROUTE = "no such route"
     RATE = "too many requests"
+    QUOTA = "no money left"
+    RETIRED = "model retired"
     SERVER = "internal error"
+    UNAVAILABLE = "service unavailable"
     OVERLOADED = "overloaded"
 
 
+@dataclass(frozen=True, slots=True)
+class Level:
+    """One limit as the rate-limit headers tell it: per minute, what is left, seconds until it is full again."""
+
+    limit: int
+    remaining: int
+    reset_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """A model's limits."""
+
+    requests: Level
+    tokens: Level
+
+    def spent(self, seconds: float) -> "Pace":
+        """The same with no request left for so long."""
+        level = self.requests
+        return replace(self, requests=Level(level.limit, 0, max(level.reset_s, seconds)))
+
+
+UNLIMITED = Pace(Level(10_000, 9_999, 0.006), Level(30_000_000, 29_990_000, 0.02))
+"""What a model without a limit tells: limits that one request hardly touches."""
+
+
+@dataclass(frozen=True, slots=True)
+class Excess:
+    """What went beyond a limit. ``unit`` is ``requests`` or ``tokens``."""
+
+    unit: str
+    limit: int
+    used: int
+    requested: int
+
+
 class VendorError(Exception):
-    """An error that the vendor's wire puts into its own words. ``param`` and ``code`` are OpenAI's."""
+    """An error that the vendor's wire puts into its own words. ``param`` and ``code`` are OpenAI's.
+
+    Of a 429 for pace, ``excess`` is what the words name, ``retry_after`` the seconds that they and the headers name,
+    and ``pace`` what the rate-limit headers tell; where they are None, nothing is said of it.
+    """
 
     def __init__(
         self,
         problem: Problem,
         message: str = "",
         *,
+        model: str = "",
         param: str | None = None,
         code: str | None = None,
         retry_after: float | None = None,
+        excess: Excess | None = None,
+        pace: Pace | None = UNLIMITED,
     ) -> None:
         super().__init__(message or problem.value)
         self.problem = problem
         self.message = message
+        self.model = model
         self.param = param
         self.code = code
         self.retry_after = retry_after
-
-
-@dataclass(frozen=True, slots=True)
-class Pace:
-    """A model's request limit as the rate-limit headers tell it: per minute, left, seconds until the next."""
-
-    limit: int
-    remaining: int
-    reset_s: float
+        self.excess = excess
+        self.pace = pace
 
 
 @dataclass(frozen=True)
@@ -100,12 +148,20 @@ class Wire:
     read: Callable[[Json, Mapping[str, str], str], Ask]
     write: Callable[[Ask, Completion, str, float], Json]
     write_error: Callable[[VendorError, str], tuple[int, Json]]
-    headers: Callable[[str, Pace], dict[str, str]]
+    headers: Callable[[str, Pace | None], dict[str, str]]
 
 
 def tokens(text: str) -> int:
     """One token for each four characters, rounded up."""
     return (len(text) + 3) // 4
+
+
+def as_json(body: Any) -> bytes:
+    """The body of an answer; a lone surrogate in it is escaped."""
+    try:
+        return orjson.dumps(body)
+    except TypeError:
+        return json.dumps(body, separators=(",", ":")).encode()
 
 
 def as_seconds(seconds: float) -> str:

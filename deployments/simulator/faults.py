@@ -8,17 +8,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import orjson
-
-from deployments.simulator.dice import Dice, share
+from deployments.simulator.dice import share
+from deployments.simulator.exchange import Pace, Problem, VendorError
 from deployments.simulator.knobs import Knobs
+from deployments.simulator.pacing import too_many
+from deployments.simulator.spoiling import SCORES
 
 ERROR, CONNECTION, ANSWER, JSON = "error", "connection", "answer", "json"
 
 
 @dataclass(frozen=True)
 class Fault:
-    """``where``: an error instead of an answer, the connection, the answer as a whole, or its JSON."""
+    """``where``: an error instead of an answer, the connection, the answer as a whole, or its JSON.
+
+    Of the connection's, ``fault_drip`` alone lets the whole answer through.
+    """
 
     name: str
     where: str
@@ -26,27 +30,45 @@ class Fault:
 
 FAULTS = (
     Fault("fault_429", ERROR),
+    Fault("fault_429_bare", ERROR),
+    Fault("fault_quota", ERROR),
     Fault("fault_500", ERROR),
+    Fault("fault_503", ERROR),
     Fault("fault_overloaded", ERROR),
     Fault("fault_timeout", CONNECTION),
     Fault("fault_reset", CONNECTION),
     Fault("fault_cut_body", CONNECTION),
+    Fault("fault_drip", CONNECTION),
     Fault("fault_refusal", ANSWER),
     Fault("fault_empty", ANSWER),
+    Fault("fault_null", ANSWER),
     Fault("fault_truncate", ANSWER),
+    Fault("fault_thinking", ANSWER),
+    Fault("fault_surrogate", ANSWER),
+    Fault("fault_nul", ANSWER),
+    Fault("fault_huge", ANSWER),
     Fault("fault_prose", JSON),
     Fault("fault_bad_json", JSON),
+    Fault("fault_twice", JSON),
+    Fault("fault_two", JSON),
     Fault("fault_bad_schema", JSON),
+    Fault("fault_extra", JSON),
     Fault("fault_bad_score", JSON),
+    Fault("fault_score_fraction", JSON),
+    Fault("fault_score_half", JSON),
+    Fault("fault_score_text", JSON),
+    Fault("fault_score_six", JSON),
+    Fault("fault_score_nan", JSON),
     Fault("fault_latex", JSON),
 )
+BY_NAME = {fault.name: fault for fault in FAULTS}
 
-_LATEX = (
-    r"that is $\frac{3}{4} \times 8 = 6$",
-    r"since $\beta \neq \frac{1}{2}$ and $\rho \times \theta$ stays",
-    r"where $\sqrt{16} \leq \binom{5}{2}$ holds",
-)
-_MARK = "\u2402"
+_PROBLEMS = {
+    "fault_quota": Problem.QUOTA,
+    "fault_500": Problem.SERVER,
+    "fault_503": Problem.UNAVAILABLE,
+    "fault_overloaded": Problem.OVERLOADED,
+}
 
 
 def active(knobs: Knobs) -> tuple[tuple[Fault, float], ...]:
@@ -58,49 +80,22 @@ def active(knobs: Knobs) -> tuple[tuple[Fault, float], ...]:
 def draw(faults: Sequence[tuple[Fault, float]], seed: int, call: str, times_asked: int, value: Any) -> Fault | None:
     """The fault that strikes. ``value`` is the JSON value of a structured answer, else None."""
     for fault, rate in faults:
-        if fault.where is JSON and value is None:
-            continue
-        if fault.name == "fault_bad_score" and not (isinstance(value, dict) and "score" in value):
-            continue
-        if share(fault.name, seed, call, times_asked) < rate:
+        if share(fault.name, seed, call, times_asked) < rate and fits(fault, value):
             return fault
     return None
 
 
-def spoil(name: str, value: Any, dice: Dice) -> str:
-    """The structured answer's JSON text with the fault ``name`` in it."""
-    text = orjson.dumps(value).decode()
-    if name == "fault_prose":
-        before = dice.pick(("Here is the result:\n\n", "Sure! I went through it step by step.\n```json\n"))
-        return f"{before}{text}\n{'```' if '```' in before else ''}\nLet me know if anything else is needed."
-    if name == "fault_bad_json":
-        return dice.pick((text[: len(text) * 2 // 3], text.replace('":', '"', 1), text[:-1] + ",", text[1:]))
-    if name == "fault_bad_schema":
-        return orjson.dumps(_without_a_field(value, dice)).decode()
-    if name == "fault_bad_score":
-        return orjson.dumps({**value, "score": dice.pick((4.5, 6, "4-5"))}).decode()
-    marked = orjson.dumps(_marked(value, [False])).decode()
-    return marked.replace(_MARK, f" {dice.pick(_LATEX)}")
+def fits(fault: Fault, value: Any) -> bool:
+    """Whether the fault can strike an answer of this JSON value; None is plain text."""
+    if fault.name in SCORES:
+        return isinstance(value, dict) and "score" in value
+    return fault.where is not JSON or value is not None
 
 
-def _without_a_field(value: Any, dice: Dice) -> Any:
-    """An object without one of its fields: of the last object of the first list in it, if there is one."""
-    if not isinstance(value, dict) or not value:
-        return {"result": value}
-    for name, part in value.items():
-        if isinstance(part, list) and part and isinstance(part[-1], dict):
-            return {**value, name: [*part[:-1], _without_a_field(part[-1], dice)]}
-    gone = dice.pick(list(value))
-    return {name: part for name, part in value.items() if name != gone}
-
-
-def _marked(value: Any, done: list[bool]) -> Any:
-    """The value with a mark at the end of its first string of several words."""
-    if isinstance(value, str) and " " in value and not done[0]:
-        done[0] = True
-        return value + _MARK
-    if isinstance(value, dict):
-        return {name: _marked(part, done) for name, part in value.items()}
-    if isinstance(value, list):
-        return [_marked(part, done) for part in value]
-    return value
+def error_of(fault: Fault, model: str, pace: Pace, retry_after_s: float) -> VendorError:
+    """What the vendor says instead of an answer."""
+    if fault.name == "fault_429":
+        return too_many(model, pace, retry_after_s)
+    if fault.name == "fault_429_bare":
+        return VendorError(Problem.RATE, model=model, pace=None)
+    return VendorError(_PROBLEMS[fault.name], model=model, pace=pace)

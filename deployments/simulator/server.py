@@ -1,7 +1,8 @@
 """The HTTP server: finds the wire, reads the request, lets the model answer, plays the fault, writes and counts.
 
 Beside the vendors' paths: ``GET /_sim/health``, ``/_sim/stats``, ``/_sim/served`` ({id: times answered 2xx}) and
-``/_sim/knobs``; ``POST /_sim/reset`` (counts, not knobs) and ``/_sim/knobs`` (a JSON object of some knobs).
+``/_sim/knobs``; ``POST /_sim/reset`` (counts and scripts, not knobs), ``/_sim/knobs`` (a JSON object of some knobs)
+and ``/_sim/script`` ({"script": {call id or model: [fault or "ok", ...]}}: what the next such requests get).
 """
 
 import asyncio
@@ -12,24 +13,26 @@ from typing import Any
 import orjson
 from aiohttp import web
 
-from deployments.simulator import wire_anthropic, wire_google, wire_openai
-from deployments.simulator.accounts import Accounts
-from deployments.simulator.behaviour import Saying, say
-from deployments.simulator.dice import Dice, digest, share
-from deployments.simulator.exchange import (
-    Ask,
-    Completion,
-    Finish,
-    Json,
-    Pace,
-    Problem,
-    VendorError,
-    Wire,
-    as_seconds,
-    tokens,
+from deployments.simulator import (
+    batches_anthropic,
+    batches_google,
+    batches_openai,
+    wire_anthropic,
+    wire_google,
+    wire_openai,
 )
-from deployments.simulator.faults import CONNECTION, JSON, Fault, active, draw, spoil
+from deployments.simulator.accounts import Accounts
+from deployments.simulator.answering import complete
+from deployments.simulator.batches import Batches
+from deployments.simulator.batches_http import handle as handle_batches
+from deployments.simulator.behaviour import say
+from deployments.simulator.breaking import break_off, drip
+from deployments.simulator.dice import Dice, digest, share
+from deployments.simulator.exchange import UNLIMITED, Ask, Json, Problem, VendorError, Wire, as_json, as_seconds
+from deployments.simulator.faults import CONNECTION, ERROR, Fault, active, draw, error_of, fits
 from deployments.simulator.knobs import KnobError, Knobs
+from deployments.simulator.pacing import Limits
+from deployments.simulator.scripts import ScriptError, Scripts
 
 CALL_ID = "X-Client-Request-Id"
 MODELS = (
@@ -41,31 +44,10 @@ WIRES = {
     "/v1/chat/completions": wire_openai.CHAT,
     "/v1/messages": wire_anthropic.MESSAGES,
 }
-_UNLIMITED = Pace(10_000, 9_999, 0.006)
+BATCH_APIS = (batches_anthropic.API, batches_google.API, batches_openai.API)
+_REFUSED = {Problem.RATE: "rate_limited", Problem.QUOTA: "quota", Problem.RETIRED: "retired"}
 _LARGEST_BODY = 64 * 1024 * 1024
-_CACHE_BLOCK = 128
-
-
-class Bucket:
-    """A model's request limit: a token bucket that holds ``burst_s`` seconds' worth of requests, at least one."""
-
-    def __init__(self, per_minute: int, burst_s: float) -> None:
-        self.per_minute = per_minute
-        self._room = max(1.0, per_minute * burst_s / 60)
-        self._left = self._room
-        self._at = time.monotonic()
-
-    def take(self) -> tuple[bool, Pace]:
-        """Whether a request may pass, and the limit as headers tell it."""
-        now = time.monotonic()
-        rate = self.per_minute / 60
-        self._left = min(self._room, self._left + (now - self._at) * rate)
-        self._at = now
-        passes = self._left >= 1
-        if passes:
-            self._left -= 1
-        wait = max(0.0, 1 - self._left) / rate
-        return passes, Pace(self.per_minute, int(self._left), wait)
+_Model = tuple[Knobs, tuple[tuple[Fault, float], ...], Limits | None]
 
 
 class Simulator:
@@ -73,19 +55,21 @@ class Simulator:
 
     def __init__(self, knobs: Knobs) -> None:
         self.accounts = Accounts()
+        self.scripts = Scripts()
+        self.batches = Batches(self.accounts, self.scripts, lambda: self.knobs)
         self._requests = 0
         self._turn(knobs)
 
     def _turn(self, knobs: Knobs) -> None:
         self.knobs = knobs
-        self._by_model: dict[str, tuple[Knobs, tuple[tuple[Fault, float], ...], Bucket | None]] = {}
+        self._turned_at = time.monotonic()
+        self._by_model: dict[str, _Model] = {}
 
-    def _model(self, model: str) -> tuple[Knobs, tuple[tuple[Fault, float], ...], Bucket | None]:
+    def _model(self, model: str) -> _Model:
         found = self._by_model.get(model)
         if found is None:
             knobs = self.knobs.for_model(model)
-            limit = knobs.requests_per_minute
-            found = (knobs, active(knobs), Bucket(limit, knobs.burst_s) if limit else None)
+            found = (knobs, active(knobs), Limits.of(model, knobs, self._turned_at))
             self._by_model[model] = found
         return found
 
@@ -102,47 +86,80 @@ class Simulator:
             except ConnectionResetError:
                 self.accounts.abandoned += 1
                 return web.Response()
-        return self._lists(request, path)
+        answer = await handle_batches(self.batches, request, BATCH_APIS)
+        return self._lists(request, path) if answer is None else answer
 
     async def _call(self, request: web.BaseRequest, wire: Wire, path: str) -> web.StreamResponse:
         request_id = self._next_id()
-        pace = _UNLIMITED
         try:
             wire.authorize(request.headers)
             ask = wire.read(_body(await request.read()), request.headers, path)
-            knobs, faults, bucket = self._model(ask.model)
+            knobs, _, limits = self._model(ask.model)
             call_id = request.headers.get(CALL_ID)
             call = call_id or f"{digest(ask.model, ask.system, *[text for _, text in ask.turns]):x}"
-            if bucket is not None:
-                passes, pace = bucket.take()
-                if not passes:
-                    self._receive(ask, "rate_limited", call_id)
-                    raise VendorError(Problem.RATE, param=ask.model, retry_after=max(1.0, -(-pace.reset_s // 1)))
+            self._admit(ask, call_id, knobs, limits)
             saying = say(ask, call, knobs)
             self._receive(ask, saying.kind, call_id)
-            times = self.accounts.asked[call] if faults else 0
+            times = self.accounts.asked[call]
             self.accounts.asked[call] += 1
-            fault = draw(faults, knobs.seed, call, times, saying.value) if faults else None
+            fault = self._fault(ask.model, call, times, saying.value)
+            done = complete(ask, saying, call, fault, Dice("fault", knobs.seed, call, times))
+            fails = fault is not None and fault.where is ERROR
+            if limits is not None and not fails:
+                limits.charge(done.output)
             if knobs.latency_s or knobs.latency_jitter_s:
                 jitter = share("latency", knobs.seed, call, times) if knobs.latency_jitter_s else 0.0
                 await asyncio.sleep(knobs.latency_s + knobs.latency_jitter_s * jitter)
-            if fault is not None:
-                self.accounts.faults[fault.name] += 1
-                self._raise(fault, ask, knobs)
-            dice = Dice("fault", knobs.seed, call, times)
-            done = _complete(ask, saying, call, fault, dice)
+            pace = UNLIMITED if limits is None else limits.pace()
+            if fault is not None and fails:
+                raise error_of(fault, ask.model, pace, knobs.retry_after_s)
         except VendorError as error:
-            return self._refuse(wire, error, request_id, pace)
-        body = orjson.dumps(wire.write(ask, done, request_id, time.time()))
-        if fault is not None and fault.where is CONNECTION:
-            return await _break(request, fault, body, knobs)
-        response = web.Response(body=body, headers=wire.headers(request_id, pace), content_type="application/json")
-        await response.prepare(request)
-        await response.write_eof()
-        if request.transport is not None and not request.transport.is_closing():
+            return self._refuse(wire, error, request_id)
+        body, headers = as_json(wire.write(ask, done, request_id, time.time())), wire.headers(request_id, pace)
+        response: web.StreamResponse
+        if fault is not None and fault.name == "fault_drip":
+            response = await drip(request, headers, body, knobs.drip_s)
+        elif fault is not None and fault.where is CONNECTION:
+            self.accounts.break_off(ask.model, done)
+            return await break_off(request, fault, body, knobs)
+        else:
+            response = web.Response(body=body, headers=headers, content_type="application/json")
+            await response.prepare(request)
+            await response.write_eof()
+        if request.transport is None or request.transport.is_closing():
+            self.accounts.abandoned += 1
+        else:
             self.accounts.statuses[200] += 1
-            self.accounts.serve(ask.model, saying.kind, call_id, (done.input, done.output))
+            self.accounts.serve(ask.model, saying.kind, call_id, done)
         return response
+
+    def _admit(self, ask: Ask, call_id: str | None, knobs: Knobs, limits: Limits | None) -> None:
+        """Raises the ``VendorError`` of a retired model, of an empty purse, or of a limit."""
+        try:
+            self._check_retired(ask.model, knobs)
+            if knobs.quota_after and self.accounts.served[ask.model] >= knobs.quota_after:
+                raise VendorError(Problem.QUOTA)
+            if limits is not None:
+                limits.admit(ask.input_tokens)
+        except VendorError as error:
+            self._receive(ask, _REFUSED[error.problem], call_id)
+            raise
+
+    def _check_retired(self, model: str, knobs: Knobs) -> None:
+        if knobs.retire_after and self.accounts.served[model] >= knobs.retire_after:
+            raise VendorError(Problem.RETIRED, model=model)
+
+    def _fault(self, model: str, call: str, times: int, value: Any) -> Fault | None:
+        """The fault that a script sets or else the rates draw; counted."""
+        knobs, faults, _ = self._model(model)
+        named, fault = self.scripts.next(call, model) if self.scripts else (False, None)
+        if fault is not None and not fits(fault, value):
+            fault = None
+        if faults and not named:
+            fault = draw(faults, knobs.seed, call, times, value)
+        if fault is not None:
+            self.accounts.faults[fault.name] += 1
+        return fault
 
     def _receive(self, ask: Ask, kind: str, call_id: str | None) -> None:
         self.accounts.received[ask.model] += 1
@@ -150,17 +167,9 @@ class Simulator:
         if call_id is not None:
             self.accounts.ids.add(call_id)
 
-    def _raise(self, fault: Fault, ask: Ask, knobs: Knobs) -> None:
-        if fault.name == "fault_429":
-            raise VendorError(Problem.RATE, param=ask.model, retry_after=knobs.retry_after_s)
-        if fault.name == "fault_500":
-            raise VendorError(Problem.SERVER)
-        if fault.name == "fault_overloaded":
-            raise VendorError(Problem.OVERLOADED)
-
-    def _refuse(self, wire: Wire, error: VendorError, request_id: str, pace: Pace) -> web.Response:
+    def _refuse(self, wire: Wire, error: VendorError, request_id: str) -> web.Response:
         status, body = wire.write_error(error, request_id)
-        headers = wire.headers(request_id, pace)
+        headers = wire.headers(request_id, error.pace)
         if error.retry_after is not None:
             headers["retry-after"] = as_seconds(error.retry_after)
         self.accounts.statuses[status] += 1
@@ -183,14 +192,16 @@ class Simulator:
                 raise VendorError(Problem.NO_ROUTE, f"{request.method} {path}")
             if name and not name.startswith("sim-"):
                 raise VendorError(Problem.NO_MODEL, f"The model `{name}` does not exist", code="model_not_found")
+            if name:
+                self._check_retired(name, self._model(name)[0])
             if google:
                 body = wire_google.model(name) if name else wire_google.models(MODELS)
             else:
                 listed = (wire_anthropic if anthropic else wire_openai).models((name,) if name else MODELS)
                 body = listed["data"][0] if name else listed
         except VendorError as error:
-            return self._refuse(wire, error, self._next_id(), _UNLIMITED)
-        headers = wire.headers(self._next_id(), _UNLIMITED)
+            return self._refuse(wire, error, self._next_id())
+        headers = wire.headers(self._next_id(), UNLIMITED)
         return web.Response(body=orjson.dumps(body), headers=headers, content_type="application/json")
 
     async def _own(self, request: web.BaseRequest, path: str) -> web.Response:
@@ -200,11 +211,18 @@ class Simulator:
             case "GET", "/_sim/health":
                 pass
             case "GET", "/_sim/stats":
-                body = self.accounts.stats()
+                body = self.accounts.stats() | {"batches": self.batches.stats}
             case "GET", "/_sim/served":
                 body = dict(self.accounts.answers)
             case "POST", "/_sim/reset":
                 self.accounts.reset()
+                self.batches.forget()
+                self.scripts.clear()
+            case "POST", "/_sim/script":
+                try:
+                    self.scripts.add(_body(await request.read()))
+                except (ScriptError, VendorError) as error:
+                    status, body = 400, {"error": str(error)}
             case "GET", "/_sim/knobs":
                 body = asdict(self.knobs)
             case "POST", "/_sim/knobs":
@@ -226,48 +244,6 @@ def _body(raw: bytes) -> Json:
     if not isinstance(body, dict):
         raise VendorError(Problem.BAD_REQUEST, "The JSON body of your request is not an object.")
     return body
-
-
-def _complete(ask: Ask, saying: Saying, call: str, fault: Fault | None, dice: Dice) -> Completion:
-    """The model's answer within its output limit; thinking comes first and counts towards the limit."""
-    text = orjson.dumps(saying.value).decode() if ask.schema is not None else saying.text
-    finish = Finish.STOP
-    name = fault.name if fault else ""
-    if fault is not None and fault.where is JSON:
-        text = spoil(name, saying.value, dice)
-    elif name == "fault_refusal":
-        text, finish = "", dice.pick((Finish.REFUSAL, Finish.BLOCKED))
-    elif name == "fault_empty":
-        text, finish = "", Finish.EMPTY
-    elif name == "fault_truncate":
-        text, finish = text[: len(text) // 2], Finish.LENGTH
-    thinking = 40 + digest("thinking", ask.model, call) % 200 if "think" in ask.model else 0
-    written = tokens(text)
-    if ask.max_tokens is not None and thinking + written > ask.max_tokens and finish in (Finish.STOP, Finish.LENGTH):
-        finish = Finish.LENGTH
-        thinking = min(thinking, ask.max_tokens)
-        written = ask.max_tokens - thinking
-        text = text[: 4 * written]
-    cached = tokens(ask.system) // _CACHE_BLOCK * _CACHE_BLOCK
-    return Completion(text, finish, ask.input_tokens, cached, thinking + written, thinking)
-
-
-async def _break(request: web.BaseRequest, fault: Fault, body: bytes, knobs: Knobs) -> web.StreamResponse:
-    """Hang, drop the connection, or drop it in the middle of the body."""
-    response = web.StreamResponse()
-    if fault.name == "fault_timeout":
-        await asyncio.sleep(knobs.hang_s)
-    elif fault.name == "fault_cut_body":
-        response.content_type = "application/json"
-        response.content_length = len(body)
-        await response.prepare(request)
-        await response.write(body[: len(body) // 2])
-    if request.transport is not None:
-        if fault.name == "fault_cut_body":
-            request.transport.close()
-        else:
-            request.transport.abort()
-    return response
 
 
 def _request(message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> web.BaseRequest:

@@ -1,8 +1,9 @@
 """Anthropic's wire: ``/v1/messages``, its errors, headers and rules for schemas."""
 
+import time
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from math import ceil
 from typing import Any
 
 import orjson
@@ -12,6 +13,7 @@ from deployments.simulator.exchange import (
     Completion,
     Finish,
     Json,
+    Level,
     Pace,
     Problem,
     VendorError,
@@ -64,7 +66,9 @@ def read(body: Json, headers: Mapping[str, str], path: str) -> Ask:
     if not isinstance(model, str) or not model.startswith("sim-"):
         raise VendorError(Problem.NO_MODEL, f"model: {model}")
     system = as_text(body.get("system", ""), "system")
-    return Ask(model, system, _turns(body["messages"]), _schema(body.get("output_config")), limit, body)
+    turns = _turns(body["messages"])
+    caching = b"cache_control" in orjson.dumps(_cacheable(body))
+    return Ask(model, system, turns, _schema(body.get("output_config")), limit, body, caching)
 
 
 def _turns(messages: Any) -> tuple[tuple[str, str], ...]:
@@ -127,8 +131,7 @@ def _refused(node: Any) -> str | None:
 
 
 def write(ask: Ask, done: Completion, request_id: str, now: float) -> Json:
-    """Cached tokens are reported where the request asked for caching; ``input_tokens`` then leaves them out."""
-    cached = done.cached if b"cache_control" in orjson.dumps(_cacheable(ask.request)) else 0
+    """``input_tokens`` leaves out the cached ones, of which there are none where the request did not ask for them."""
     content: list[Json] = []
     if done.thinking:
         content.append({"type": "thinking", "thinking": "", "signature": f"sig{request_id}"})
@@ -146,9 +149,9 @@ def write(ask: Ask, done: Completion, request_id: str, now: float) -> Json:
         "stop_reason": "refusal" if refused else "max_tokens" if done.finish is Finish.LENGTH else "end_turn",
         "stop_sequence": None,
         "usage": {
-            "input_tokens": done.input - cached,
+            "input_tokens": done.input - done.cached,
             "cache_creation_input_tokens": 0,
-            "cache_read_input_tokens": cached,
+            "cache_read_input_tokens": done.cached,
             "cache_creation": {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": 0},
             "output_tokens": done.output,
             "output_tokens_details": {"thinking_tokens": done.thinking},
@@ -174,22 +177,30 @@ _ERRORS = {
     Problem.NO_MODEL: (404, "not_found_error"),
     Problem.NO_ROUTE: (404, "not_found_error"),
     Problem.RATE: (429, "rate_limit_error"),
+    Problem.QUOTA: (400, "invalid_request_error"),
+    Problem.RETIRED: (404, "not_found_error"),
     Problem.SERVER: (500, "api_error"),
+    Problem.UNAVAILABLE: (503, "api_error"),
     Problem.OVERLOADED: (529, "overloaded_error"),
+}
+_MESSAGES = {
+    Problem.RATE: "This request would exceed your account's rate limit. Please try again later.",
+    Problem.QUOTA: (
+        "Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing to upgrade or "
+        "purchase credits."
+    ),
+    Problem.SERVER: "Internal server error",
+    Problem.UNAVAILABLE: "Service unavailable",
+    Problem.OVERLOADED: "Overloaded",
+    Problem.NO_ROUTE: "Not Found",
 }
 
 
 def write_error(error: VendorError, request_id: str) -> tuple[int, Json]:
     status, kind = _ERRORS[error.problem]
-    message = error.message
-    if error.problem is Problem.RATE:
-        message = "This request would exceed your account's rate limit. Please try again later."
-    elif error.problem is Problem.SERVER:
-        message = "Internal server error"
-    elif error.problem is Problem.OVERLOADED:
-        message = "Overloaded"
-    elif error.problem is Problem.NO_ROUTE:
-        message = "Not Found"
+    message = _MESSAGES.get(error.problem, error.message)
+    if error.problem is Problem.RETIRED:
+        message = f"model: {error.model}"
     return status, {
         "type": "error",
         "error": {"type": kind, "message": message},
@@ -197,21 +208,42 @@ def write_error(error: VendorError, request_id: str) -> tuple[int, Json]:
     }
 
 
-def headers(request_id: str, pace: Pace) -> dict[str, str]:
-    reset = (datetime.now(UTC) + timedelta(seconds=pace.reset_s)).strftime("%Y-%m-%dT%H:%M:%SZ")
-    return {
+_INPUT, _OUTPUT = Level(30_000_000, 29_990_000, 0.02), Level(6_000_000, 5_990_000, 0.1)
+
+
+def headers(request_id: str, pace: Pace | None) -> dict[str, str]:
+    """``tokens`` tells the tightest limit, which is that of input and output together; the others are hardly touched.
+
+    The resets are the times at which a limit is full again.
+    """
+    told = {
         "request-id": f"req_{request_id}",
         "anthropic-organization-id": "00000000-0000-4000-8000-000000000000",
-        "anthropic-ratelimit-requests-limit": str(pace.limit),
-        "anthropic-ratelimit-requests-remaining": str(pace.remaining),
-        "anthropic-ratelimit-requests-reset": reset,
-        "anthropic-ratelimit-input-tokens-limit": "30000000",
-        "anthropic-ratelimit-input-tokens-remaining": "29990000",
-        "anthropic-ratelimit-input-tokens-reset": reset,
-        "anthropic-ratelimit-output-tokens-limit": "6000000",
-        "anthropic-ratelimit-output-tokens-remaining": "5990000",
-        "anthropic-ratelimit-output-tokens-reset": reset,
     }
+    if pace is not None:
+        now = time.time()
+        _tell(told, "requests", pace.requests, pace.requests.remaining, now)
+        _tell(told, "tokens", pace.tokens, _to_thousands(pace.tokens), now)
+        _tell(told, "input-tokens", _INPUT, _INPUT.remaining, now)
+        _tell(told, "output-tokens", _OUTPUT, _OUTPUT.remaining, now)
+    return told
+
+
+def _tell(told: dict[str, str], unit: str, level: Level, remaining: int, now: float) -> None:
+    told[f"anthropic-ratelimit-{unit}-limit"] = str(level.limit)
+    told[f"anthropic-ratelimit-{unit}-remaining"] = str(remaining)
+    told[f"anthropic-ratelimit-{unit}-reset"] = _moment(ceil(now + level.reset_s))
+
+
+def _to_thousands(level: Level) -> int:
+    """Anthropic rounds the tokens that are left to the nearest thousand."""
+    return min(level.limit, (level.remaining + 500) // 1000 * 1000)
+
+
+@lru_cache(maxsize=256)
+def _moment(second: int) -> str:
+    """RFC 3339, to the second."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(second))
 
 
 def models(names: tuple[str, ...]) -> Json:

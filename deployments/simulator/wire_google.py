@@ -11,6 +11,7 @@ from urllib.parse import unquote
 from deployments.simulator.exchange import (
     Ask,
     Completion,
+    Excess,
     Finish,
     Json,
     Pace,
@@ -117,7 +118,13 @@ def _lower_types(schema: Any) -> Any:
     }
 
 
-_FINISH = {Finish.STOP: "STOP", Finish.EMPTY: "STOP", Finish.LENGTH: "MAX_TOKENS", Finish.REFUSAL: "SAFETY"}
+_FINISH = {
+    Finish.STOP: "STOP",
+    Finish.EMPTY: "STOP",
+    Finish.NULL: "STOP",
+    Finish.LENGTH: "MAX_TOKENS",
+    Finish.REFUSAL: "SAFETY",
+}
 
 
 def write(ask: Ask, done: Completion, request_id: str, now: float) -> Json:
@@ -133,10 +140,13 @@ def write(ask: Ask, done: Completion, request_id: str, now: float) -> Json:
     if done.finish is Finish.BLOCKED:
         answer["promptFeedback"] = {"blockReason": "PROHIBITED_CONTENT"}
     else:
-        content: Json = {"role": "model"}
-        if done.finish in (Finish.STOP, Finish.LENGTH) and done.text:
-            content["parts"] = [{"text": done.text}]
-        answer["candidates"] = [{"content": content, "finishReason": _FINISH[done.finish], "index": 0}]
+        candidate: Json = {"finishReason": _FINISH[done.finish], "index": 0}
+        if done.finish is not Finish.NULL:
+            content: Json = {"role": "model"}
+            candidate["content"] = content
+            if done.finish in (Finish.STOP, Finish.LENGTH) and done.text:
+                content["parts"] = [{"text": done.text}]
+        answer["candidates"] = [candidate]
     return answer | {"usageMetadata": usage, "modelVersion": ask.model, "responseId": request_id}
 
 
@@ -147,14 +157,34 @@ _ERRORS = {
     Problem.NO_MODEL: (404, "NOT_FOUND"),
     Problem.NO_ROUTE: (404, "NOT_FOUND"),
     Problem.RATE: (429, "RESOURCE_EXHAUSTED"),
+    Problem.QUOTA: (429, "RESOURCE_EXHAUSTED"),
+    Problem.RETIRED: (404, "NOT_FOUND"),
     Problem.SERVER: (500, "INTERNAL"),
+    Problem.UNAVAILABLE: (503, "UNAVAILABLE"),
     Problem.OVERLOADED: (503, "UNAVAILABLE"),
+}
+_MESSAGES = {
+    Problem.RATE: "Resource has been exhausted (e.g. check quota).",
+    Problem.QUOTA: (
+        "Your prepayment credits are depleted. Please go to AI Studio at https://ai.studio/projects to manage your "
+        "project and billing."
+    ),
+    Problem.SERVER: (
+        "An internal error has occurred. Please retry or report in "
+        "https://developers.generativeai.google/guide/troubleshooting"
+    ),
+    Problem.UNAVAILABLE: "The service is currently unavailable.",
+    Problem.OVERLOADED: "The model is overloaded. Please try again later.",
+}
+_QUOTAS = {
+    "requests": ("generate_content_paid_tier_requests", "GenerateRequestsPerMinutePerProjectPerModel"),
+    "tokens": ("generate_content_paid_tier_input_token_count", "GenerateContentPaidTierInputTokensPerModelPerMinute"),
 }
 
 
 def write_error(error: VendorError, request_id: str) -> tuple[int, Json]:
     status, name = _ERRORS[error.problem]
-    message = error.message
+    message = _MESSAGES.get(error.problem, error.message)
     details: list[Json] = []
     if error.problem is Problem.BAD_KEY:
         details = [
@@ -165,34 +195,40 @@ def write_error(error: VendorError, request_id: str) -> tuple[int, Json]:
                 "metadata": {"service": "generativelanguage.googleapis.com"},
             }
         ]
-    elif error.problem is Problem.RATE:
-        wait = as_seconds(error.retry_after or 1.0)
+    elif error.problem is Problem.RETIRED:
         message = (
-            "You exceeded your current quota, please check your plan and billing details. * Quota exceeded for metric: "
-            "generativelanguage.googleapis.com/generate_content_paid_tier_requests, model: "
-            f"{error.param} Please retry in {wait}s."
+            f"This model models/{error.model} is no longer available. Please update your code to use a newer model "
+            "for the latest features and improvements."
         )
-        quota = {
-            "quotaMetric": "generativelanguage.googleapis.com/generate_content_paid_tier_requests",
-            "quotaId": "GenerateRequestsPerMinutePerProjectPerModel",
-            "quotaDimensions": {"location": "global", "model": error.param},
-        }
-        details = [
-            {"@type": "type.googleapis.com/google.rpc.QuotaFailure", "violations": [quota]},
-            {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": f"{wait}s"},
-        ]
-    elif error.problem is Problem.SERVER:
-        message = (
-            "An internal error has occurred. Please retry or report in "
-            "https://developers.generativeai.google/guide/troubleshooting"
-        )
-    elif error.problem is Problem.OVERLOADED:
-        message = "The model is overloaded. Please try again later."
+    elif error.excess is not None:
+        message, details = _too_many(error, error.excess)
     body: Json = {"code": status, "message": message, "status": name}
     return status, {"error": body | ({"details": details} if details else {})}
 
 
-def headers(request_id: str, pace: Pace) -> dict[str, str]:
+def _too_many(error: VendorError, excess: Excess) -> tuple[str, list[Json]]:
+    metric, quota_id = _QUOTAS[excess.unit]
+    metric = f"generativelanguage.googleapis.com/{metric}"
+    message = (
+        "You exceeded your current quota, please check your plan and billing details. For more information on this "
+        "error, head to: https://ai.google.dev/gemini-api/docs/rate-limits.\n* Quota exceeded for metric: "
+        f"{metric}, limit: {excess.limit}, model: {error.model}"
+    )
+    violation = {
+        "quotaMetric": metric,
+        "quotaId": quota_id,
+        "quotaDimensions": {"location": "global", "model": error.model},
+        "quotaValue": str(excess.limit),
+    }
+    details: list[Json] = [{"@type": "type.googleapis.com/google.rpc.QuotaFailure", "violations": [violation]}]
+    if error.retry_after is not None:
+        wait = as_seconds(error.retry_after)
+        message += f"\nPlease retry in {wait}s."
+        details.append({"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": f"{wait}s"})
+    return message, details
+
+
+def headers(request_id: str, pace: Pace | None) -> dict[str, str]:
     """Gemini tells no limits; its answers' own id stands in their body."""
     return {"server-timing": "gfet4t7; dur=1", "x-content-type-options": "nosniff", "vary": "Origin, X-Origin, Referer"}
 

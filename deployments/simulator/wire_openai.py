@@ -1,4 +1,4 @@
-"""OpenAI's wire: ``/v1/responses`` and ``/v1/chat/completions``, their errors, headers and rules for schemas."""
+"""OpenAI's wire: ``/v1/responses`` and ``/v1/chat/completions``, and their rules for schemas."""
 
 import re
 from collections.abc import Mapping
@@ -7,18 +7,8 @@ from typing import Any
 
 import orjson
 
-from deployments.simulator.exchange import (
-    Ask,
-    Completion,
-    Finish,
-    Json,
-    Pace,
-    Problem,
-    VendorError,
-    Wire,
-    as_seconds,
-    as_text,
-)
+from deployments.simulator.exchange import Ask, Completion, Finish, Json, Problem, VendorError, Wire, as_text
+from deployments.simulator.wire_openai_errors import headers, write_error
 
 _NAME = re.compile(r"^[a-zA-Z0-9_-]{1,64}$")
 _SHARED = (
@@ -223,7 +213,7 @@ def write_chat(ask: Ask, done: Completion, request_id: str, now: float) -> Json:
         message |= {"content": None, "refusal": _REFUSAL}
     elif done.finish is Finish.BLOCKED:
         message["content"], finish = None, "content_filter"
-    elif done.finish is Finish.EMPTY:
+    elif done.finish is Finish.NULL:
         message["content"] = None
     return {
         "id": f"chatcmpl-{request_id}",
@@ -257,7 +247,7 @@ def write_responses(ask: Ask, done: Completion, request_id: str, now: float) -> 
     content: list[Json] = []
     if done.finish is Finish.REFUSAL:
         content = [{"type": "refusal", "refusal": _REFUSAL}]
-    elif done.finish in (Finish.STOP, Finish.LENGTH) and done.text:
+    elif done.finish is Finish.EMPTY or (done.finish in (Finish.STOP, Finish.LENGTH) and done.text):
         content = [{"type": "output_text", "text": done.text, "annotations": [], "logprobs": []}]
     if content:
         output.append(
@@ -304,61 +294,6 @@ def write_responses(ask: Ask, done: Completion, request_id: str, now: float) -> 
         },
         "user": None,
         "metadata": request.get("metadata") or {},
-    }
-
-
-_STATUS = {
-    Problem.NO_KEY: 401,
-    Problem.BAD_KEY: 401,
-    Problem.BAD_REQUEST: 400,
-    Problem.NO_MODEL: 404,
-    Problem.NO_ROUTE: 404,
-    Problem.RATE: 429,
-    Problem.SERVER: 500,
-    Problem.OVERLOADED: 503,
-}
-
-
-def write_error(error: VendorError, request_id: str) -> tuple[int, Json]:
-    message, kind, code = error.message, "invalid_request_error", error.code
-    if error.problem is Problem.RATE:
-        kind, code = "requests", "rate_limit_exceeded"
-        wait = as_seconds(error.retry_after or 1.0)
-        message = (
-            f"Rate limit reached for {error.param} in organization org-simulated on requests per min (RPM): "
-            f"Please try again in {wait}s. Visit https://platform.openai.com/account/rate-limits to learn more."
-        )
-        return 429, _error(message, kind, None, code)
-    if error.problem is Problem.SERVER:
-        kind = "server_error"
-        message = (
-            "The server had an error while processing your request. Sorry about that! You can retry your request, or "
-            f"contact us through our help center if the error persists. (Please include the request ID {request_id} "
-            "in your message.)"
-        )
-    elif error.problem is Problem.OVERLOADED:
-        kind, message = "service_unavailable_error", "The engine is currently overloaded, please try again later"
-    elif error.problem is Problem.NO_ROUTE:
-        message = f"Invalid URL ({error.message})"
-    return _STATUS[error.problem], _error(message, kind, error.param, code)
-
-
-def _error(message: str, kind: str, param: str | None, code: str | None) -> Json:
-    return {"error": {"message": message, "type": kind, "param": param, "code": code}}
-
-
-def headers(request_id: str, pace: Pace) -> dict[str, str]:
-    return {
-        "x-request-id": f"req_{request_id}",
-        "openai-organization": "org-simulated",
-        "openai-version": "2020-10-01",
-        "openai-processing-ms": "1",
-        "x-ratelimit-limit-requests": str(pace.limit),
-        "x-ratelimit-remaining-requests": str(pace.remaining),
-        "x-ratelimit-reset-requests": f"{pace.reset_s:.3f}s",
-        "x-ratelimit-limit-tokens": "30000000",
-        "x-ratelimit-remaining-tokens": "29990000",
-        "x-ratelimit-reset-tokens": "20ms",
     }
 
 

@@ -26,6 +26,13 @@ _UNFINISHED = {"max_tokens", "model_context_window_exceeded", "pause_turn"}
 
 def connect(endpoint: Endpoint, key: str, connections: int) -> PostingClient:
     """A client of the Messages API. Call it in the event loop that will use it."""
+    return PostingClient(
+        sdk(endpoint, key, connections), "/v1/messages", body, read, key=key, timeout_s=endpoint.timeout_s
+    )
+
+
+def sdk(endpoint: Endpoint, key: str, connections: int) -> Any:
+    """The SDK's async client over aiohttp, with our time-outs and without its own retries."""
     import httpx2
     from anthropic import AsyncAnthropic, DefaultAioHttpClient
 
@@ -33,14 +40,13 @@ def connect(endpoint: Endpoint, key: str, connections: int) -> PostingClient:
     limits = httpx2.Limits(
         max_connections=connections, max_keepalive_connections=connections, keepalive_expiry=KEEP_ALIVE_S
     )
-    sdk = AsyncAnthropic(
+    return AsyncAnthropic(
         api_key=key,
         base_url=endpoint.base_url,
         max_retries=0,
         timeout=timeout,
         http_client=DefaultAioHttpClient(timeout=timeout, limits=limits),
     )
-    return PostingClient(sdk, "/v1/messages", body, read, key=key, timeout_s=endpoint.timeout_s)
 
 
 def body(model: str, request: Request) -> Body:

@@ -13,6 +13,7 @@ from tasks.models.classify import reply_to_error, reply_to_exception
 from tasks.models.envelope import decode, header, without_any_key, without_key
 from tasks.models.exchange import Reply, Request
 from tasks.models.outcomes import Outcome
+from tasks.models.pace import pace_of
 
 CALL_ID_HEADER = "X-Client-Request-Id"
 CONNECT_S = 30.0  # to open a connection; an answer may take as long as the endpoint's timeout
@@ -90,8 +91,10 @@ def finished(
     elif reply.outcome is Outcome.TOO_LONG:
         sent = sum(len(message.text) for message in request.messages)
         error = f"{error} ({sent:,} characters sent, max_output_tokens {request.max_output_tokens:,})"
+    pace = pace_of(headers or {}, (reply.raw or "") if reply.outcome is Outcome.RATE_LIMITED else "")
     return replace(
         reply,
+        pace=pace,
         error=None if error is None else without_any_key(without_key(error, key)),
         raw=None if reply.raw is None else without_key(reply.raw, key),
         request_id=request_id,

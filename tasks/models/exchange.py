@@ -47,12 +47,33 @@ class Usage:
     cache_write: int | None = None
 
 
+class Unsent(Exception):
+    """A call that was not made: its model was stopped, or the budget does not reach. ``cause`` says which and why."""
+
+    def __init__(self, cause: str) -> None:
+        super().__init__(cause)
+        self.cause = cause
+
+
+@dataclass(frozen=True)
+class Pace:
+    """A server's limits of the moment, as its answer tells them; None: not told.
+
+    Requests and tokens are of a minute. ``wait_s`` is how long to send nothing, since nothing is left.
+    """
+
+    requests_per_minute: float | None = None
+    tokens_per_minute: float | None = None
+    wait_s: float = 0.0
+
+
 @dataclass(frozen=True)
 class Reply:
     """One response, or the failure to get one.
 
     ``outcome`` is what the vendor's envelope says; whether ``text`` keeps to its schema is not known yet.
-    ``raw`` is the body as it came. ``retry_after`` is in seconds.
+    ``raw`` is the body as it came. ``retry_after`` is in seconds. ``cost_usd`` is None where it is not known;
+    ``most_usd`` is what it can have been at the most, None where the price is not known either.
     """
 
     outcome: Outcome
@@ -64,3 +85,6 @@ class Reply:
     request_id: str | None = None
     latency_s: float = 0.0
     retry_after: float | None = None
+    pace: Pace | None = None
+    cost_usd: float | None = None
+    most_usd: float | None = None

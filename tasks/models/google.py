@@ -13,7 +13,7 @@ import aiohttp
 
 from tasks.config import Endpoint
 from tasks.models.classify import reply_to_error, reply_to_exception
-from tasks.models.client import CALL_ID_HEADER, CONNECT_S, KEEP_ALIVE_S, finished
+from tasks.models.client import CALL_ID_HEADER, CONNECT_S, KEEP_ALIVE_S, Body, finished
 from tasks.models.envelope import BROKEN, clean, count, decode, dig, joined, load_object, objects, string, total, word
 from tasks.models.exchange import Reply, Request, Usage
 from tasks.models.outcomes import Outcome
@@ -28,8 +28,12 @@ _NOTHING = {"MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CA
 class Answer(aiohttp.ClientResponse):
     """An HTTP answer whose text can be had whatever its bytes are, and an error body that need not be JSON."""
 
+    _kept: str | None = None  # for after the SDK has closed it
+
     async def text(self, encoding: str | None = None, errors: str = "strict") -> str:
-        return decode(await self.read())
+        if self._kept is None:
+            self._kept = decode(await self.read())
+        return self._kept
 
     async def json(self, **options: Any) -> Any:
         value = load_object(await self.text())
@@ -38,35 +42,16 @@ class Answer(aiohttp.ClientResponse):
 
 class GoogleClient:
     def __init__(self, endpoint: Endpoint, key: str, connections: int) -> None:
-        from google import genai
-        from google.genai import types
-
-        self._types = types
         self._key = key
         self._timeout_s = endpoint.timeout_s
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=connections, keepalive_timeout=KEEP_ALIVE_S),
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=min(CONNECT_S, endpoint.timeout_s)),
-            response_class=Answer,
-            trust_env=True,
-        )
-        self._sdk = genai.Client(
-            api_key=key,
-            vertexai=False,
-            http_options=types.HttpOptions(
-                base_url=endpoint.base_url,
-                timeout=int(1000 * max(LEAST_TIMEOUT_S, endpoint.timeout_s)),
-                retry_options=types.HttpRetryOptions(attempts=1),
-                aiohttp_client=self._session,
-            ),
-        )
+        self._sdk, self._session = sdk(endpoint, key, connections)
 
     async def ask(self, model: str, request: Request) -> Reply:
         headers: Mapping[str, str] = {}
         try:
             async with asyncio.timeout(self._timeout_s):
                 answer = await self._sdk.aio.models.generate_content(
-                    model=model, contents=self._contents(request), config=self._config(request)
+                    model=model, contents=_contents(request), config=_config(request)
                 )
         except Exception as error:
             response = getattr(error, "response", None)
@@ -84,38 +69,77 @@ class GoogleClient:
         self._sdk.close()
         await self._session.close()
 
-    def _contents(self, request: Request) -> Any:
-        types = self._types
-        return [
-            types.Content(
-                role="model" if message.role == "assistant" else "user", parts=[types.Part(text=message.text)]
-            )
-            for message in request.messages
-            if message.role != "system"
-        ]
-
-    def _config(self, request: Request) -> Any:
-        """The SDK's own settings object: it refuses a parameter that it does not know, before anything is paid."""
-        types = self._types
-        system = [message.text for message in request.messages if message.role == "system"]
-        structured = {}
-        if request.schema is not None:
-            schema = schema_for("google", request.schema)
-            structured = {"response_mime_type": "application/json", "response_json_schema": schema}
-        ours = {
-            "system_instruction": "\n\n".join(system) or None,
-            "max_output_tokens": request.max_output_tokens,
-            "should_return_http_response": True,
-            "automatic_continuation": False,  # a second call behind our back
-            "automatic_function_calling": types.AutomaticFunctionCallingConfig(disable=True),
-            "http_options": types.HttpOptions(headers={CALL_ID_HEADER: request.call_id}),
-        }
-        return types.GenerateContentConfig(**{**request.params, **ours, **structured})
-
 
 def connect(endpoint: Endpoint, key: str, connections: int) -> GoogleClient:
     """A client of generateContent. Call it in the event loop that will use it."""
     return GoogleClient(endpoint, key, connections)
+
+
+def sdk(endpoint: Endpoint, key: str, connections: int) -> tuple[Any, aiohttp.ClientSession]:
+    """The SDK's client, with our time-outs and without its own retries, and the session to close after it."""
+    from google import genai
+    from google.genai import types
+
+    session = aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=connections, keepalive_timeout=KEEP_ALIVE_S),
+        timeout=aiohttp.ClientTimeout(total=None, sock_connect=min(CONNECT_S, endpoint.timeout_s)),
+        response_class=Answer,
+        trust_env=True,
+    )
+    client = genai.Client(
+        api_key=key,
+        vertexai=False,
+        http_options=types.HttpOptions(
+            base_url=endpoint.base_url,
+            timeout=int(1000 * max(LEAST_TIMEOUT_S, endpoint.timeout_s)),
+            retry_options=types.HttpRetryOptions(attempts=1),
+            aiohttp_client=session,
+        ),
+    )
+    return client, session
+
+
+def body(sdk: Any, model: str, request: Request) -> Body:
+    """What ``generate_content`` posts, by the SDK's own conversion: it alone knows what goes where.
+
+    Raises ``ValueError`` for a parameter that the SDK does not know.
+    """
+    from google.genai import _common, models, types
+
+    asked = types._GenerateContentParameters(model=model, contents=_contents(request), config=_config(request))
+    made = models._GenerateContentParameters_to_mldev(sdk._api_client, asked, None, asked)
+    posted = _common.encode_unserializable_types(_common.convert_to_dict(made))
+    return {name: value for name, value in posted.items() if not name.startswith("_") and name != "config"}
+
+
+def _contents(request: Request) -> Any:
+    from google.genai import types
+
+    return [
+        types.Content(role="model" if message.role == "assistant" else "user", parts=[types.Part(text=message.text)])
+        for message in request.messages
+        if message.role != "system"
+    ]
+
+
+def _config(request: Request) -> Any:
+    """The SDK's own settings object: it refuses a parameter that it does not know, before anything is paid."""
+    from google.genai import types
+
+    system = [message.text for message in request.messages if message.role == "system"]
+    structured = {}
+    if request.schema is not None:
+        schema = schema_for("google", request.schema)
+        structured = {"response_mime_type": "application/json", "response_json_schema": schema}
+    ours = {
+        "system_instruction": "\n\n".join(system) or None,
+        "max_output_tokens": request.max_output_tokens,
+        "should_return_http_response": True,
+        "automatic_continuation": False,  # a second call behind our back
+        "automatic_function_calling": types.AutomaticFunctionCallingConfig(disable=True),
+        "http_options": types.HttpOptions(headers={CALL_ID_HEADER: request.call_id}),
+    }
+    return types.GenerateContentConfig(**{**request.params, **ours, **structured})
 
 
 def read(raw: str) -> Reply:

@@ -16,6 +16,10 @@ malformed         not the schema                                        ask agai
 out_of_contract   in the schema's shape, outside its meaning            ask again with the error
 too_long          the context overflows                                 fail
 rejected          another 4xx: the request itself is wrong              fail
+expired           an item of a vendor batch that never ran              again
+cancelled         the same, since the batch was cancelled               again
+missing           an item that its ended batch says nothing of          once more
+abandoned         a call that failed ``give_up_after`` times in all     fail, until it is asked for by this name
 """
 
 from dataclasses import dataclass
@@ -38,11 +42,18 @@ class Outcome(StrEnum):
     OUT_OF_CONTRACT = "out_of_contract"
     TOO_LONG = "too_long"
     REJECTED = "rejected"
+    EXPIRED = "expired"
+    CANCELLED = "cancelled"
+    MISSING = "missing"
+    ABANDONED = "abandoned"
 
 
 @dataclass(frozen=True)
 class Remedy:
-    """``tries``: attempts of this class before the call has failed. ``stops_model``: no further call is made to it."""
+    """``tries``: attempts of this class before the call has failed. ``stops_model``: no further call is made to it.
+
+    ``never_ran``: says nothing about the call, as what stops a model does not either; it is still to be done.
+    """
 
     tries: int = 1
     backoff: bool = False
@@ -50,6 +61,7 @@ class Remedy:
     shows_error: bool = False
     waits: bool = False
     stops_model: bool = False
+    never_ran: bool = False
 
 
 _BACKOFF = Remedy(tries=5, backoff=True)
@@ -72,6 +84,10 @@ REMEDIES: dict[Outcome, Remedy] = {
     Outcome.OUT_OF_CONTRACT: _SHOW_ERROR,
     Outcome.TOO_LONG: Remedy(),
     Outcome.REJECTED: Remedy(),
+    Outcome.EXPIRED: Remedy(never_ran=True),
+    Outcome.CANCELLED: Remedy(never_ran=True),
+    Outcome.MISSING: Remedy(tries=2),
+    Outcome.ABANDONED: Remedy(),
 }
 
 # Answers that no vendor bills. A call that timed out or broke off may have been billed.
@@ -84,5 +100,10 @@ UNBILLED = frozenset(
         Outcome.SERVER,
         Outcome.TOO_LONG,
         Outcome.REJECTED,
+        Outcome.EXPIRED,
+        Outcome.CANCELLED,
     }
 )
+
+# What says that the server gave no answer just now: where nothing else comes, the model stalls.
+UNANSWERED = frozenset({Outcome.RATE_LIMITED, Outcome.SERVER, Outcome.TIMEOUT, Outcome.CONNECTION})

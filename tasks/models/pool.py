@@ -4,40 +4,70 @@ async with ModelPool(config) as pool:
     reply = await pool.ask(model, Request(call_id, messages, max_output_tokens=1024))
 """
 
+import asyncio
 import os
-import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib import import_module
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 from storage.ids import content_id
 from tasks.config import Config, ConfigError, Endpoint, Model
+from tasks.models.batch import BatchClient
 from tasks.models.client import Client
-from tasks.models.exchange import Message, Reply, Request
+from tasks.models.exchange import Message, Reply, Request, Unsent
 from tasks.models.limiter import Limiter
-from tasks.models.outcomes import REMEDIES, Outcome
+from tasks.models.outcomes import REMEDIES, UNANSWERED, Outcome
+from tasks.models.prices import Prices, prices_of
 
 NO_KEY = "sim"  # for the simulator, and any server that asks for none: the SDKs insist on something
 CHARACTERS_PER_TOKEN = 4
 FIRST_GUESS = 1_000  # output tokens, until answers have come
 SPARE_CONNECTIONS = 16
+IDLE_S = 120.0  # without a call in hand: longer than a call waits before it is tried again
 
 # The module of each api is imported when the first call needs it: an SDK takes half a second to a second.
 _MODULES = {api: f"tasks.models.{api.replace('-', '_')}" for api in ("openai", "openai-chat", "anthropic", "google")}
 _SIMULATED_PATHS = {"openai": "/v1", "openai-chat": "/v1", "anthropic": "", "google": ""}
 
 
-class ModelPool:
-    """Raises ``ConfigError`` where the config has a simulator whose url is not known."""
+class Funds(Protocol):
+    """Where a call's worst case is set aside before it starts."""
 
-    def __init__(self, config: Config) -> None:
+    async def reserve(self, usd: float) -> None:
+        """Wait until it fits what is left. Raises ``Unsent`` where it never will."""
+        ...
+
+    def settle(self, reserved: float, spent: float) -> None:
+        """Give back what was reserved, and count what it cost."""
+        ...
+
+
+@dataclass
+class Asked:
+    """What a run knows of one model. ``trying_since``: when calls began that no success has come after yet."""
+
+    limiter: Limiter
+    prices: Prices
+    usual_output: float = FIRST_GUESS
+    trying_since: float | None = None
+    in_hand: int = 0
+    idle_since: float = 0.0
+
+
+class ModelPool:
+    """``stopped`` names the models that no call is made to any more, and why.
+
+    Raises ``ConfigError`` where the config has a simulator whose url is not known.
+    """
+
+    def __init__(self, config: Config, funds: Funds | None = None) -> None:
         self._config = config
+        self._funds = funds
         self._servers = served(config)
         self._clients: dict[str, Client] = {}
-        self._limiters: dict[str, Limiter] = {}
-        self._typical_output: dict[str, float] = {}
-        self._stopped: dict[str, Reply] = {}
+        self._models: dict[str, Asked] = {}
+        self.stopped: dict[str, str] = {}
 
     async def __aenter__(self) -> Self:
         return self
@@ -50,51 +80,108 @@ class ModelPool:
             await client.aclose()
 
     async def ask(self, model: Model, request: Request) -> Reply:
-        """Ask when the model's pace allows it. ``latency_s`` is the time of the call alone, without the wait.
+        """Ask when the model's pace allows it, and again while it only says to wait.
 
-        Once a reply has stopped its model (quota, auth, model_gone), the calls that still wait for their turn are
-        not made: they get that class and cause, and a reply without ``raw``.
+        ``latency_s`` is the time of the last call alone, without the wait. A reply of quota, auth or model_gone, and
+        no success for the config's stall limit, stop the model. Raises ``Unsent`` for a stopped model, also where the
+        call waited for its turn, and where the funds do not reach.
         """
-        limiter = self._limiters.get(model.name)
-        if limiter is None:
-            limiter = self._limiters[model.name] = Limiter(self._config.limits_of(model.name))
+        asked = self._models.get(model.name) or self._add(model)
+        client = self._client(asked, model)
+        most_usd = asked.prices.most_usd(request)
+        clock = asyncio.get_running_loop().time
+        if not asked.in_hand and clock() - asked.idle_since > IDLE_S:
+            asked.trying_since = None
+        asked.in_hand += 1
+        try:
+            return await self._until_answered(asked, client, model, request, most_usd)
+        finally:
+            asked.in_hand -= 1
+            asked.idle_since = clock()
+
+    async def _until_answered(
+        self, asked: Asked, client: Client, model: Model, request: Request, most_usd: float | None
+    ) -> Reply:
+        while True:
+            async with asked.limiter.slot(_expected_tokens(asked, request), request.rank):
+                if model.name in self.stopped:
+                    raise Unsent(self.stopped[model.name])
+                if self._funds is not None:
+                    await self._funds.reserve(most_usd or 0.0)
+                reply = await self._once(asked, client, model, request)
+            reply = replace(reply, cost_usd=asked.prices.cost_usd(reply.usage), most_usd=most_usd)
+            if not REMEDIES[reply.outcome].waits:
+                return reply
+            if self._funds is not None:
+                self._funds.settle(most_usd or 0.0, 0.0)
+
+    async def _once(self, asked: Asked, client: Client, model: Model, request: Request) -> Reply:
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        if asked.trying_since is None:
+            asked.trying_since = began
+        reply = await client.ask(model.bare, request)
+        latency_s = clock() - began
+        if reply.pace is not None:
+            asked.limiter.told(reply.pace)
+        if reply.outcome in UNANSWERED:
+            if reply.outcome is Outcome.RATE_LIMITED:
+                asked.limiter.rate_limited(reply.retry_after, began)
+            self._check_stall(asked, model, reply)
+        else:
+            asked.trying_since = None
+            asked.limiter.went_well()
+            if reply.usage.output is not None:
+                asked.usual_output = 0.95 * asked.usual_output + 0.05 * reply.usage.output
+        if REMEDIES[reply.outcome].stops_model:
+            self._stop(asked, model, f"{reply.outcome} ({reply.error})")
+        return replace(reply, latency_s=latency_s)
+
+    def _check_stall(self, asked: Asked, model: Model, reply: Reply) -> None:
+        """Stop a model that nothing has come from for the stall limit, or that says that nothing will for as long."""
+        now = asyncio.get_running_loop().time()
+        if asked.trying_since is None:  # a success has come since this call began
+            asked.trying_since = now
+        limit = self._config.limits_of(model.name).stall_limit_s
+        wait = reply.retry_after or 0.0 if reply.outcome is Outcome.RATE_LIMITED else 0.0
+        if now + wait - asked.trying_since > limit:
+            why = f"no success for {now - asked.trying_since:.0f} s"
+            if wait > 0:
+                why += f", and the next call not before {wait:.0f} s"
+            self._stop(asked, model, f"{reply.outcome} ({why}; stall_limit_s {limit:g}; {reply.error})")
+
+    def _stop(self, asked: Asked, model: Model, cause: str) -> None:
+        asked.limiter.stopped = True
+        self.stopped.setdefault(model.name, cause)
+
+    def _add(self, model: Model) -> Asked:
+        limiter = Limiter(self._config.limits_of(model.name))
+        asked = self._models[model.name] = Asked(limiter, prices_of(self._config, model))
+        return asked
+
+    def _client(self, asked: Asked, model: Model) -> Client:
         client = self._clients.get(model.endpoint)
         if client is None:
             missing = key_missing(self._servers[model.endpoint])
             if missing is not None:
-                return Reply(Outcome.AUTH, error=f"environment variable {missing} is not set")
+                self._stop(asked, model, f"{Outcome.AUTH} (environment variable {missing} is not set)")
+                raise Unsent(self.stopped[model.name])
             client = self._clients[model.endpoint] = self._connect(model.endpoint)
-        async with limiter.slot(self._expected_tokens(model, request), request.rank):
-            if model.name in self._stopped:
-                return self._stopped[model.name]
-            began = time.perf_counter()
-            reply = await client.ask(model.bare, request)
-            latency_s = time.perf_counter() - began
-            if REMEDIES[reply.outcome].stops_model:
-                self._stopped[model.name] = Reply(
-                    reply.outcome, error=f"not asked, since the model said: {reply.error}"
-                )
-            if reply.outcome is Outcome.RATE_LIMITED:
-                limiter.rate_limited(reply.retry_after)
-            elif reply.usage.output is not None:
-                limiter.went_well()
-                usual = self._typical_output.get(model.name, FIRST_GUESS)
-                self._typical_output[model.name] = 0.95 * usual + 0.05 * reply.usage.output
-        return replace(reply, latency_s=latency_s)
+        return client
 
     def _connect(self, name: str) -> Client:
         endpoint = self._servers[name]
         models = {model.name for model in self._config.models if model.endpoint == name}
         calls = sum(self._config.limits_of(model).max_concurrency for model in models)
         client: Client = import_module(_MODULES[endpoint.api]).connect(
-            endpoint, _key(endpoint), calls + SPARE_CONNECTIONS
+            endpoint, key_of(endpoint), calls + SPARE_CONNECTIONS
         )
         return client
 
-    def _expected_tokens(self, model: Model, request: Request) -> int:
-        sent = sum(len(message.text) for message in request.messages) // CHARACTERS_PER_TOKEN
-        usual = self._typical_output.get(model.name, FIRST_GUESS)
-        return sent + int(min(usual, request.max_output_tokens))
+
+def _expected_tokens(asked: Asked, request: Request) -> int:
+    sent = sum(len(message.text) for message in request.messages) // CHARACTERS_PER_TOKEN
+    return sent + int(min(asked.usual_output, request.max_output_tokens))
 
 
 def served(config: Config) -> dict[str, Endpoint]:
@@ -110,6 +197,16 @@ def served(config: Config) -> dict[str, Endpoint]:
     }
 
 
+def batch_client(config: Config, model: Model) -> BatchClient:
+    """A client of the Batch API of the model's server. Raises ``Unsent`` where its key is not set."""
+    endpoint = served(config)[model.endpoint]
+    if missing := key_missing(endpoint):
+        raise Unsent(f"{Outcome.AUTH} (environment variable {missing} is not set)")
+    module = f"tasks.models.batch_{endpoint.api.removesuffix('-chat')}"
+    client: BatchClient = import_module(module).connect_batches(endpoint, key_of(endpoint))
+    return client
+
+
 def key_missing(endpoint: Endpoint) -> str | None:
     """The name of the environment variable that should hold this server's key and does not."""
     return endpoint.key_env if endpoint.key_env and not os.environ.get(endpoint.key_env, "").strip() else None
@@ -123,14 +220,9 @@ def missing_keys(config: Config) -> list[str]:
     return sorted(name for name in needed if name is not None)
 
 
-def _key(endpoint: Endpoint) -> str:
+def key_of(endpoint: Endpoint) -> str:
+    """The server's API key, or a stand-in where it asks for none."""
     return os.environ[endpoint.key_env].strip() if endpoint.key_env else NO_KEY
-
-
-def read(api: str, raw: str) -> Reply:
-    """The reply that a body holds, as when it came: for what is in the ledger. Imports no SDK."""
-    reply: Reply = import_module(_MODULES[api]).read(raw)
-    return reply
 
 
 async def ping(model: Model, pool: ModelPool) -> Reply:
@@ -139,6 +231,8 @@ async def ping(model: Model, pool: ModelPool) -> Reply:
     ``truncated`` also shows that server, key and model work: all was spent on thinking.
     """
     messages = (Message("user", "Answer with the one word: ready"),)
-    return await pool.ask(
-        model, Request(content_id("ping", model.name), messages, model.max_output_tokens, params=model.params)
-    )
+    request = Request(content_id("ping", model.name), messages, model.max_output_tokens, params=model.params)
+    try:
+        return await pool.ask(model, request)
+    except Unsent as unsent:
+        return Reply(Outcome.AUTH, error=unsent.cause)

@@ -20,7 +20,6 @@ from storage.workspace import Workspace
 from tasks.batches import Batch, Stage, run_batch
 from tasks.config import Config
 from tasks.models import Message, Request
-from tasks.models.pool import ModelPool
 from tasks.prompts import fenced, load_prompt
 from tasks.trajectories import TRAJECTORIES, Trajectory, messages
 
@@ -55,8 +54,9 @@ async def engine(config: Config, rows: pl.DataFrame, folder: Path) -> tuple[floa
     place = Workspace(folder)
     place.claim(config.name, simulated=True)
     stage = Stage(**TRAJECTORIES.__dict__ | {"inputs": lambda *_: rows, "before": lambda *_: []})
-    async with ModelPool(config) as pool, open_run(config, place, pool, Progress("bench")) as run:
-        await pool.ask(config.teacher, Request("warm", (Message("user", "up"),), 16))  # imports the SDK
+    async with open_run(config, place, config, Progress("bench")) as run:
+        assert run.caller.pool is not None
+        await run.caller.pool.ask(config.teacher, Request("warm", (Message("user", "up"),), 16))  # imports the SDK
         began = time.perf_counter(), time.process_time()
         await run_batch(run, stage, Batch("trajectories", "s", "pool"))
         return time.perf_counter() - began[0], time.process_time() - began[1]

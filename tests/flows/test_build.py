@@ -9,6 +9,7 @@ from pipeline import QUESTIONS, Simulator, build_without_prefect, load, tables_o
 
 from storage.ledger import Ledger
 from storage.workspace import Workspace
+from tasks.batches import Retry
 from tasks.status import reconciles, status
 
 ConfigFile = Callable[..., Path]
@@ -216,6 +217,6 @@ def test_failed_calls_are_counted_and_asked_again_only_when_that_is_wanted(
     simulator.post("knobs", {"fault_refusal": 0})
     simulator.post("reset")
     answered = set(place.read_table("calls").filter(outcome="ok")["call_id"])
-    build_without_prefect(config, place.root, retry_failed=True)
+    build_without_prefect(config, place.root, retry=Retry())
     assert sum(sum(stage["failed"].values()) for stage in status(place)["stages"]) == 0
     assert answered.isdisjoint(simulator.answered())

@@ -106,7 +106,7 @@ def test_a_401_stops_the_model_and_leaves_the_calls_to_be_done(
     place = tmp_path / "w"
     env = {"PREFECT_API_URL": prefect_url, "MY_KEY": "bad-key-of-mine"}
     message = complaint(criticgen_process("run", path, "--workspace", place, env=env))
-    assert "mine/sim-tiny stopped: auth (401" in message
+    assert "mine/sim-tiny: auth (401" in message
     assert "bad-key" not in message
     found = json.loads(criticgen("status", "--workspace", place, "--json").stdout)
     assert found["stages"][0]["todo"] == len(QUESTIONS)

@@ -36,7 +36,7 @@ def test_another_schema_version_is_refused(tmp_path: Path) -> None:
     write_parquet(path, SPLITS, pl.DataFrame([ROW]), simulated=True)
     table = pq.read_table(path)
     pq.write_table(table.replace_schema_metadata({"criticgen.version": "0"}), path)
-    with pytest.raises(WorkspaceError, match="schema version 0, this release reads 1"):
+    with pytest.raises(WorkspaceError, match="schema version 0, this release reads 2"):
         read_parquet(SPLITS, [path])
 
 

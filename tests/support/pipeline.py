@@ -22,8 +22,8 @@ from flows.progress import Progress
 from storage.schemas import TABLES
 from storage.workspace import Workspace
 from tasks import questions
+from tasks.batches import Retry
 from tasks.config import Config, load_config
-from tasks.models.pool import ModelPool
 
 # What differs between two runs of the same work: when and how often, never what.
 PASSING = ("attempts", "latency_s", "request_id", "finished_at")
@@ -82,16 +82,12 @@ def write_config(folder: Path, url: str, name: str = "config", **changes: Any) -
     return path
 
 
-def build_without_prefect(config: Config, folder: Path, *, retry_failed: bool = False) -> Workspace:
-    """The whole pipeline in this process."""
+def build_without_prefect(config: Config, folder: Path, *, retry: Retry | None = None, wait: bool = True) -> Workspace:
+    """The whole pipeline in this process. Raises what ``build`` raises."""
     place = Workspace(folder)
 
     async def all_of_it() -> None:
-        progress = Progress("test")
-        async with (
-            ModelPool(config) as pool,
-            open_run(config, place, pool, progress, retry_failed=retry_failed) as run,
-        ):
+        async with open_run(config, place, config, Progress("test"), retry=retry, wait=wait) as run:
             await build(run, do_batch, do_step)
 
     with place.lock():

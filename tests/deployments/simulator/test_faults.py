@@ -1,9 +1,6 @@
-import json
-
 import pytest
 
-from deployments.simulator.dice import Dice
-from deployments.simulator.faults import JSON, active, draw, spoil
+from deployments.simulator.faults import FAULTS, JSON, Fault, active, draw, fits
 from deployments.simulator.knobs import Knobs
 
 VALUE = {"score": 3, "reason": "step 2 is off by one", "suggestion": "write 14 there", "refined_answer": "It is 14."}
@@ -35,42 +32,13 @@ def test_faults_of_json_spare_plain_text() -> None:
     assert set(struck(Knobs(fault_bad_score=1.0), value=RUBRIC)) == {None}
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_bad_json_does_not_parse(seed: int) -> None:
-    with pytest.raises(json.JSONDecodeError):
-        json.loads(spoil("fault_bad_json", VALUE, Dice(seed)))
-
-
-def test_prose_stands_around_whole_json() -> None:
-    text = spoil("fault_prose", VALUE, Dice(0))
-    assert not text.startswith("{")
-    assert json.loads(text[text.index("{") : text.rindex("}") + 1]) == VALUE
-
-
-def test_bad_schema_lacks_one_field() -> None:
-    assert len(json.loads(spoil("fault_bad_schema", VALUE, Dice(0)))) == 3
-    items = json.loads(spoil("fault_bad_schema", RUBRIC, Dice(0)))["items"]
-    assert [len(item) for item in items] == [2, 1]
-
-
-def test_bad_scores() -> None:
-    scores = {str(json.loads(spoil("fault_bad_score", VALUE, Dice(n)))["score"]) for n in range(40)}
-    assert scores == {"4.5", "6", "4-5"}
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_latex_has_single_backslashes_in_its_json(seed: int) -> None:
-    text = spoil("fault_latex", VALUE, Dice(seed))
-    assert "\\" in text
-    assert "\\\\" not in text
-    try:
-        reason = json.loads(text)["reason"]
-    except json.JSONDecodeError:
-        assert "\\sqrt" in text
-    else:
-        assert {"\t", "\f", "\b", "\r"} & set(reason)
-
-
 def test_the_table_ends_with_the_faults_of_json() -> None:
     places = [fault.where for fault, _ in active(Knobs.of({f"fault_{name}": 1 for name in ("500", "prose", "latex")}))]
     assert places == ["error", JSON, JSON]
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
+def test_each_fault_can_be_switched_on_alone(fault: Fault) -> None:
+    knobs = Knobs.of({fault.name: 1})
+    assert set(struck(knobs)) == {fault.name}
+    assert fits(fault, VALUE)

@@ -58,15 +58,16 @@ def test_every_answer_is_counted() -> None:
     assert stats["output_tokens_by_model"]["sim-tiny"] > 20
 
 
-def test_reset_forgets_the_counts_and_keeps_the_knobs() -> None:
+def test_reset_forgets_the_counts_and_the_scripts_and_keeps_the_knobs() -> None:
     async def steps(session: aiohttp.ClientSession, url: str) -> Any:
         await own(session, url, "POST", "knobs", {"fault_empty": 1})
         await chat(session, url, "a")
+        await own(session, url, "POST", "script", {"script": {"a": ["fault_500"]}})
         await own(session, url, "POST", "reset")
         _, answer = await chat(session, url, "a")
         return (await own(session, url, "GET", "stats"))[1]["served"], answer["choices"][0]["message"]["content"]
 
-    assert with_simulator(Knobs(), steps) == (1, None)
+    assert with_simulator(Knobs(), steps) == (1, "")
 
 
 def test_a_wrong_knob_is_refused_and_changes_nothing() -> None:

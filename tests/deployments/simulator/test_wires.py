@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from typing import Any
 
 import pytest
@@ -125,7 +126,73 @@ def test_refusals_and_blocks(wire: str, simulator: Any) -> None:
 def test_empty_answers_end_as_whole_ones(wire: str, simulator: Any) -> None:
     simulator.post("knobs", {"fault_empty.sim-empty": 1})
     said = run(wire, simulator.url, "sim-empty", "answer")
-    assert (said.text, said.finish, said.output) == (None, ENDS[wire], 0)
+    assert (said.text, said.finish, said.output) == ("" if wire == "openai-chat" else None, ENDS[wire], 0)
+
+
+def test_a_withheld_text_is_null_and_its_tokens_are_counted(wire: str, simulator: Any) -> None:
+    simulator.post("knobs", {"fault_null.sim-null": 1})
+    said = run(wire, simulator.url, "sim-null", "answer")
+    assert (said.text, said.finish, said.refusal) == (None, ENDS[wire], None)
+    assert said.output > 20
+
+
+@pytest.mark.parametrize("model", ["sim-thought", "sim-thought-think"])
+def test_thinking_takes_the_whole_limit(wire: str, model: str, simulator: Any) -> None:
+    simulator.post("knobs", {f"fault_thinking.{model}": 1})
+    said = run(wire, simulator.url, model, "answer", limit=300)
+    assert (said.text or None, said.thinking, said.output, said.finish) == (None, 300, 300, SIZES[wire])
+
+
+@pytest.mark.parametrize(("fault", "plain"), [("fault_surrogate", "\ud83d"), ("fault_nul", "\0")])
+def test_characters_that_no_text_should_hold(wire: str, fault: str, plain: str, simulator: Any) -> None:
+    simulator.post("knobs", {f"{fault}.sim-{fault}": 1})
+    assert (run(wire, simulator.url, f"sim-{fault}", "answer").text or "").endswith(plain)
+    marks = {"answer": fenced("answer", "Final answer: 5"), "rubric_item": fenced_item("objective", "Sum", ["a"] * 6)}
+    said = run(wire, simulator.url, f"sim-{fault}", "trajectory", Trajectory, marks=marks)
+    assert plain not in (said.text or "")
+    assert json.loads(said.text or "")["reason"].endswith(plain)
+
+
+def test_a_huge_answer_comes_whole_within_the_limit_of_tokens(wire: str, simulator: Any) -> None:
+    simulator.post("knobs", {"fault_huge.sim-huge": 1})
+    plain = run(wire, simulator.url, "sim-huge", "answer")
+    assert len(plain.text or "") > 5_000_000
+    assert (plain.output, plain.finish) == (4000, ENDS[wire])
+    marks = {"answer": fenced("answer", "Final answer: 5"), "rubric_item": fenced_item("objective", "Sum", ["a"] * 6)}
+    said = run(wire, simulator.url, "sim-huge", "trajectory", Trajectory, marks=marks)
+    assert len(Trajectory.model_validate_json(said.text or "").reason) > 5_000_000
+
+
+def test_a_dripping_answer_comes_whole(wire: str, simulator: Any) -> None:
+    simulator.post("knobs", {"fault_drip.sim-drips": 1, "drip_s.sim-drips": 0.2})
+    began = time.monotonic()
+    said = run(wire, simulator.url, "sim-drips", "answer")
+    assert time.monotonic() - began >= 0.2
+    assert "Final answer: " in (said.text or "")
+
+
+def test_a_retired_model_is_a_404_in_the_vendors_words(wire: str, simulator: Any) -> None:
+    model = f"sim-old-{wire}"
+    simulator.post("knobs", {f"retire_after.{model}": 1})
+    run(wire, simulator.url, model, "answer")
+    status, body, _ = error_of(wire, simulator.url, model)
+    assert status == 404
+    words = {"anthropic": f'"model: {model}"', "google": "is no longer available"}
+    assert words.get(wire, "has been deprecated") in body
+    assert model in body
+
+
+def test_an_empty_purse_is_told_in_the_vendors_words(wire: str, simulator: Any) -> None:
+    model = f"sim-poor-{wire}"
+    simulator.post("knobs", {f"quota_after.{model}": 1})
+    run(wire, simulator.url, model, "answer")
+    status, body, headers = error_of(wire, simulator.url, model)
+    words = {"anthropic": (400, "credit balance is too low"), "google": (429, "prepayment credits are depleted")}
+    assert (status, words.get(wire, (429, "insufficient_quota"))[1] in body) == (
+        400 if wire == "anthropic" else 429,
+        True,
+    )
+    assert "retry-after" not in {name.lower() for name in headers}
 
 
 def test_bad_and_missing_keys(wire: str, simulator: Any) -> None:
@@ -151,12 +218,21 @@ def test_rate_limit_names_the_wait_and_lets_the_next_minute_through(wire: str, s
 
 
 @pytest.mark.parametrize(
-    ("fault", "statuses"), [("fault_429", (429, 429)), ("fault_500", (500, 500)), ("fault_overloaded", (503, 529))]
+    ("fault", "statuses"),
+    [
+        ("fault_429", (429, 429)),
+        ("fault_429_bare", (429, 429)),
+        ("fault_quota", (429, 400)),
+        ("fault_500", (500, 500)),
+        ("fault_503", (503, 503)),
+        ("fault_overloaded", (503, 529)),
+    ],
 )
 def test_vendor_errors(wire: str, fault: str, statuses: tuple[int, int], simulator: Any) -> None:
     simulator.post("knobs", {f"{fault}.sim-{fault}": 1, f"retry_after_s.sim-{fault}": 0.25})
-    status, _, headers = error_of(wire, simulator.url, f"sim-{fault}")
+    status, body, headers = error_of(wire, simulator.url, f"sim-{fault}")
     assert status == statuses[wire == "anthropic"]
+    assert ("retryDelay" in body) == (wire == "google" and fault == "fault_429")
     waits = {name.lower(): value for name, value in headers.items()}.get("retry-after")
     assert waits == ("0.25" if fault == "fault_429" else None)
 

@@ -1,9 +1,11 @@
 import asyncio
 import time
+from unittest.mock import patch
 
 import pytest
 
 from tasks.config import Limits
+from tasks.models.exchange import Pace
 from tasks.models.limiter import Limiter, Places
 
 
@@ -42,29 +44,29 @@ def test_no_more_calls_are_in_flight_than_allowed():
 
 def test_requests_are_spread_over_the_minute():
     async def run():
-        return await starts(Limiter(Limits(requests_per_minute=600)), 63)
+        return await starts(Limiter(Limits(requests_per_minute=600)), 13)
 
     times = asyncio.run(run())
-    assert times[59] < 0.1  # a tenth of a minute's worth at once
-    assert 0.25 < times[62] < 1.0  # the next three at ten a second
+    assert times[9] < 0.1  # a second's worth at once
+    assert 0.25 < times[12] < 1.0  # the next three at ten a second
 
 
 def test_tokens_are_spread_over_the_minute():
     async def run():
-        return await starts(Limiter(Limits(tokens_per_minute=60_000)), 7, tokens=1_050)
+        return await starts(Limiter(Limits(tokens_per_minute=60_000)), 7, tokens=300)
 
     times = asyncio.run(run())
-    assert times[4] < 0.1
-    assert times[6] > 1.0  # 7,350 tokens: 6,000 at once, the rest at 1,000 a second
+    assert times[2] < 0.1
+    assert times[6] > 1.0  # 2,100 tokens: 1,000 at once, the rest at 1,000 a second
 
 
 def test_a_call_larger_than_a_minutes_tokens_is_made_all_the_same():
     async def run():
         limiter = Limiter(Limits(tokens_per_minute=600_000))
-        limiter._most_tokens = 61_000  # a minute's wait would be too long for a test
-        return await starts(limiter, 1, tokens=10**9)
+        with patch("tasks.models.limiter.WINDOW_S", 48.0):  # a whole minute's wait would be too long for a test
+            return await starts(limiter, 1, tokens=10**9)
 
-    assert 0.05 < asyncio.run(run())[0] < 1.0
+    assert 0.1 < asyncio.run(run())[0] < 1.0
 
 
 def test_a_pause_holds_every_call_until_it_ends():
@@ -96,11 +98,10 @@ def test_pauses_grow_until_a_call_goes_well(monkeypatch):
         limiter = Limiter(Limits())
         monkeypatch.setattr(limiter, "pause", pauses.append)
         for _ in range(7):
-            limiter.rate_limited(None)
+            limiter.rate_limited(None, 0.0)
         limiter.went_well()
-        limiter.rate_limited(None)
-        limiter.rate_limited(0.0)
-        limiter.rate_limited(33.0)
+        for retry_after in (None, 0.0, 33.0):
+            limiter.rate_limited(retry_after, 0.0)
 
     asyncio.run(run())
     assert pauses == [2, 4, 8, 16, 32, 60, 60, 2, 0.1, 33]
@@ -165,3 +166,98 @@ def test_a_cancelled_wait_leaves_its_place_to_the_next() -> None:
         return waits[0].cancelled()
 
     assert asyncio.run(goes_on())
+
+
+async def successes(limiter, number):
+    """So many calls that go well, as many at a time as may be."""
+
+    async def one():
+        async with limiter.slot():
+            await asyncio.sleep(0)
+            limiter.went_well()
+
+    await asyncio.gather(*(one() for _ in range(number)))
+
+
+def test_calls_in_flight_double_until_the_first_429_and_then_grow_slowly():
+    async def run():
+        limiter = Limiter(Limits(max_concurrency=300))
+        sizes = [limiter.concurrency]
+        await successes(limiter, 100)
+        sizes.append(limiter.concurrency)
+        limiter.rate_limited(0.0, began=asyncio.get_running_loop().time())
+        sizes.append(limiter.concurrency)
+        await successes(limiter, 800)
+        sizes.append(limiter.concurrency)
+        return sizes
+
+    first, grown, cut, after = asyncio.run(run())
+    assert first == 16
+    assert grown > 50
+    assert cut == int(0.7 * grown)
+    assert cut < after <= cut + 3
+
+
+def test_calls_that_were_in_flight_together_cut_once_and_never_below_the_least():
+    async def run():
+        limiter = Limiter(Limits(max_concurrency=64, min_concurrency=5))
+        now = asyncio.get_running_loop().time()
+        for _ in range(9):
+            limiter.rate_limited(0.0, now)
+        once = limiter.concurrency
+        for number in range(1, 9):
+            limiter.rate_limited(0.0, now + 60 * number)
+        return once, limiter.concurrency
+
+    assert asyncio.run(run()) == (11, 5)
+
+
+def test_calls_never_grow_beyond_the_most():
+    async def run():
+        limiter = Limiter(Limits(max_concurrency=20))
+        await successes(limiter, 500)
+        return limiter.concurrency
+
+    assert asyncio.run(run()) == 20
+
+
+def test_a_told_limit_paces_the_calls_and_a_lower_one_of_ours_stands():
+    async def run(limits):
+        limiter = Limiter(limits)
+        limiter.told(Pace(requests_per_minute=1_200))
+        return await starts(limiter, 26)
+
+    for limits, at_once in ((Limits(), 20), (Limits(requests_per_minute=600), 10)):
+        times = asyncio.run(run(limits))
+        assert times[at_once - 2] < 0.1
+        assert times[at_once + 4] > 0.15
+
+
+def test_a_server_with_nothing_left_is_left_alone_for_as_long_as_it_says():
+    async def run():
+        limiter = Limiter(Limits())
+        limiter.told(Pace(requests_per_minute=60_000, wait_s=0.2))
+        return await starts(limiter, 1)
+
+    assert asyncio.run(run())[0] >= 0.19
+
+
+def test_fewer_places_let_those_that_hold_one_finish():
+    async def run():
+        places, inside, most = Places(4), 0, []
+
+        async def one():
+            nonlocal inside
+            async with places.one(0):
+                inside += 1
+                most.append(inside)
+                await asyncio.sleep(0.02)
+                inside -= 1
+
+        calls = [asyncio.create_task(one()) for _ in range(12)]
+        await asyncio.sleep(0.01)
+        places.resize(2)
+        await asyncio.gather(*calls)
+        return most
+
+    assert max(asyncio.run(run())[4:]) == 2

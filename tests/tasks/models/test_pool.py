@@ -1,11 +1,10 @@
 import asyncio
-import json
 
 import pytest
 from aiohttp import web
 
 from tasks.config import Config, ConfigError, Endpoint, Model
-from tasks.models import Outcome, Reply, Usage, pool as pools
+from tasks.models import Outcome, Reply, Unsent, Usage
 from tasks.models.pool import ModelPool, missing_keys, ping, served
 
 ANSWER = {"choices": [{"finish_reason": "stop", "message": {"content": "ready"}}], "usage": {"completion_tokens": 3}}
@@ -60,9 +59,12 @@ def test_a_call_without_its_key_stops_the_model_and_names_the_variable(monkeypat
 
     async def run():
         async with ModelPool(config_of("real")) as pool:
-            return await pool.ask(Model(name="openai/gpt-5"), request_of())
+            model = Model(name="openai/gpt-5")
+            with pytest.raises(Unsent, match=r"^auth \(environment variable OPENAI_API_KEY is not set\)$"):
+                await pool.ask(model, request_of())
+            return await ping(model, pool)
 
-    assert asyncio.run(run()) == Reply(Outcome.AUTH, error="environment variable OPENAI_API_KEY is not set")
+    assert asyncio.run(run()).outcome is Outcome.AUTH
 
 
 def test_a_ping_is_one_call_with_the_models_own_parameters(vendors, server):
@@ -82,57 +84,113 @@ def test_a_ping_is_one_call_with_the_models_own_parameters(vendors, server):
 
 
 class Canned:
-    """A client that gives the same reply to all."""
+    """A client that gives its replies in turn, the last of them for ever."""
 
-    def __init__(self, reply):
-        self.reply = reply
+    def __init__(self, *replies):
+        self.replies = replies
         self.open = True
         self.asked = 0
 
     async def ask(self, model, request):
         self.asked += 1
         await asyncio.sleep(0)
-        return self.reply
+        return self.replies[min(self.asked, len(self.replies)) - 1]
 
     async def aclose(self):
         self.open = False
 
 
-def canned(monkeypatch, reply):
-    client = Canned(reply)
+def canned(monkeypatch, *replies):
+    client = Canned(*replies)
     monkeypatch.setattr(ModelPool, "_connect", lambda pool, name: client)
     return client
 
 
-def test_a_rate_limit_pauses_its_model_and_no_other(monkeypatch, request_of):
-    canned(monkeypatch, Reply(Outcome.RATE_LIMITED, retry_after=0.3))
+OK = Reply(Outcome.OK, "x", usage=Usage(1, 0, 1))
+
+
+def test_a_rate_limit_pauses_its_model_and_no_other_and_is_no_answer(monkeypatch, request_of):
+    client = canned(monkeypatch, Reply(Outcome.RATE_LIMITED, retry_after=0.4), OK)
 
     async def run():
         async with ModelPool(local("http://127.0.0.1:7")) as pool:
-            times = {}
             loop = asyncio.get_running_loop()
-            for name in ("local/sim-m", "local/sim-j", "local/sim-m"):
-                began = loop.time()
-                await pool.ask(Model(name=name), request_of())
-                times.setdefault(name, []).append(loop.time() - began)
-            return times
+            began = loop.time()
+            limited = asyncio.create_task(pool.ask(Model(name="local/sim-m"), request_of()))
+            await asyncio.sleep(0.05)
+            await pool.ask(Model(name="local/sim-j"), request_of())
+            other = loop.time() - began
+            return (await limited).outcome, loop.time() - began, other
 
-    times = asyncio.run(run())
-    assert times["local/sim-j"][0] < 0.1
-    assert times["local/sim-m"][1] >= 0.25
+    outcome, waited, other = asyncio.run(run())
+    assert outcome is Outcome.OK
+    assert client.asked == 3
+    assert other < 0.3 < 0.39 < waited
+
+
+def ask_all(number, request_of, **limits):
+    """The causes of calls that were not made, and the number of replies."""
+
+    async def run():
+        async with ModelPool(local("http://127.0.0.1:7", limits={"default": limits})) as pool:
+            calls = (pool.ask(Model(name="local/sim-m"), request_of()) for _ in range(number))
+            return await asyncio.gather(*calls, return_exceptions=True)
+
+    found = asyncio.run(run())
+    return [str(one) for one in found if isinstance(one, Unsent)], sum(isinstance(one, Reply) for one in found)
 
 
 def test_calls_that_wait_for_a_stopped_model_are_not_made(monkeypatch, request_of):
     client = canned(monkeypatch, Reply(Outcome.QUOTA, raw="{}", error="429: no credit"))
+    unsent, replies = ask_all(9, request_of, max_concurrency=2)
+    assert client.asked == replies == 2
+    assert unsent == ["quota (429: no credit)"] * 7
+
+
+def test_a_model_that_only_says_to_wait_is_stopped_after_the_stall_limit(monkeypatch, request_of):
+    canned(monkeypatch, Reply(Outcome.RATE_LIMITED, retry_after=0.1, error="429: slow down"))
+    unsent, replies = ask_all(3, request_of, stall_limit_s=0.35)
+    assert replies == 0
+    assert len(unsent) == 3
+    assert "stall_limit_s 0.35; 429: slow down" in unsent[0]
+
+
+def test_a_wait_beyond_the_stall_limit_is_not_waited_for(monkeypatch, request_of):
+    client = canned(monkeypatch, Reply(Outcome.RATE_LIMITED, retry_after=7_200.0))
+    unsent, _ = ask_all(40, request_of, stall_limit_s=600)
+    assert len(unsent) == 40
+    assert client.asked <= 16
+    assert "the next call not before 7200 s" in unsent[0]
+
+
+def test_a_success_in_between_is_no_stall(monkeypatch, request_of):
+    limited = Reply(Outcome.RATE_LIMITED, retry_after=0.1)
+    canned(monkeypatch, *[limited, limited, OK] * 4)
+    unsent, replies = ask_all(4, request_of, stall_limit_s=0.35, max_concurrency=1)
+    assert (unsent, replies) == ([], 4)
+
+
+def test_server_faults_alone_are_given_back_at_once_and_stop_the_model_when_nothing_else_comes(monkeypatch, request_of):
+    canned(monkeypatch, Reply(Outcome.SERVER, error="500"))
 
     async def run():
-        async with ModelPool(local("http://127.0.0.1:7", limits={"default": {"max_concurrency": 2}})) as pool:
-            return await asyncio.gather(*(pool.ask(Model(name="local/sim-m"), request_of()) for _ in range(9)))
+        async with ModelPool(local("http://127.0.0.1:7", limits={"default": {"stall_limit_s": 0.2}})) as pool:
+            model, kept = Model(name="local/sim-m"), asyncio.Event()
 
-    replies = asyncio.run(run())
-    assert client.asked == 2
-    assert {reply.outcome for reply in replies} == {Outcome.QUOTA}
-    assert replies[-1] == Reply(Outcome.QUOTA, error="not asked, since the model said: 429: no credit")
+            async def go_on():
+                while True:
+                    assert (await pool.ask(model, request_of())).outcome is Outcome.SERVER
+                    kept.set()
+                    await asyncio.sleep(0.01)
+
+            async def ask_until_stopped():
+                with pytest.raises(Unsent, match="server"):
+                    await go_on()
+
+            await asyncio.gather(*(ask_until_stopped() for _ in range(20)))
+            assert kept.is_set()
+
+    asyncio.run(asyncio.wait_for(run(), 5))
 
 
 def test_waiting_for_a_place_is_no_latency(monkeypatch, request_of):
@@ -142,7 +200,7 @@ def test_waiting_for_a_place_is_no_latency(monkeypatch, request_of):
         async with ModelPool(local("http://127.0.0.1:7")) as pool:
             model = Model(name="local/sim-m")
             await pool.ask(model, request_of())
-            pool._limiters[model.name].pause(0.2)
+            pool._models[model.name].limiter.pause(0.2)
             return await pool.ask(model, request_of())
 
     assert asyncio.run(run()).latency_s < 0.1
@@ -174,7 +232,7 @@ def test_a_server_gets_as_many_connections_as_calls_may_be_in_flight(monkeypatch
         return web.json_response(ANSWER)
 
     vendors.server = server(behave=hold)
-    limits = {"default": {"max_concurrency": 120}}
+    limits = {"default": {"max_concurrency": 120, "min_concurrency": 120}}
 
     async def run():
         async with ModelPool(local(vendors.url, limits=limits)) as pool:
@@ -183,7 +241,3 @@ def test_a_server_gets_as_many_connections_as_calls_may_be_in_flight(monkeypatch
 
     vendors.loop.run(run())
     assert most == 120
-
-
-def test_a_body_can_be_read_back(request_of):
-    assert pools.read("openai-chat", json.dumps(ANSWER)).text == "ready"
