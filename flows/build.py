@@ -41,7 +41,7 @@ from storage.errors import UserError
 from storage.ledger import Ledger, spent_usd
 from storage.workspace import Workspace, write_bytes
 from tasks import curation, questions
-from tasks.batches import Batch, BatchFailed, BatchWaits, Retry, Run, all_of, run_batch, state_message
+from tasks.batches import Batch, BatchFailed, BatchWaits, Retry, Run, all_of, run_batch, state_message, still_waits
 from tasks.budget import Budget
 from tasks.calls import Caller, Follows
 from tasks.config import Config
@@ -154,6 +154,9 @@ async def build_shards(run: Run, do_batch: Callable[[Run, Batch], Awaitable[None
             for batch in chain(run.config, shard):
                 if batch_stands(run.workspace, run.config, batch, run.retry):
                     continue
+                if (manifest := still_waits(run, STAGES[batch.stage], batch)) is not None:
+                    waiting.append(state_message(manifest))
+                    return
                 try:
                     await do_batch(run, batch)
                 except BatchFailed as failed:

@@ -166,6 +166,18 @@ def stands(stage: Stage, config: Config, batch: Batch, workspace: Workspace, ret
     return same and all(file.exists() for file in files)
 
 
+def still_waits(run: Run, stage: Stage, batch: Batch) -> Manifest | None:
+    """The batch's manifest, where all that it lacks is in vendor batches that this run does not wait for."""
+    manifest = run.workspace.read_manifest(*batch.place)
+    desk = run.caller.desk
+    if manifest is None or desk is None or not manifest["todo"]:
+        return None
+    if not manifest["todo"] == manifest["waiting"] == desk.left_open(batch.name):
+        return None
+    same = manifest["fingerprint"] == fingerprint(stage, run.config, batch, run.workspace)
+    return manifest if same else None
+
+
 def is_red(manifest: Manifest, config: Config) -> bool:
     """Whether calls were left out for a cause, or more of them failed than the config allows."""
     failed, allowed = sum(manifest["failed"].values()), ceil(config.max_failed * manifest["wanted"])

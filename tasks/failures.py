@@ -15,7 +15,7 @@ _CALLS = """
     WHERE wanted AND outcome NOT IN ('ok', 'todo')
       AND ($stage IS NULL OR stage = $stage) AND ($model IS NULL OR model = $model)
       AND ($class IS NULL OR outcome = $class)
-    GROUP BY ALL ORDER BY calls DESC, ALL
+    GROUP BY stage, model, outcome ORDER BY calls DESC, stage, model, class
 """
 _EXAMPLES = """
     SELECT call_id, error, text, raw FROM (
@@ -36,9 +36,9 @@ def failures(
     """
     with connect(workspace) as connection:
         asked = {"stage": stage, "model": model, "class": class_, "examples": EXAMPLES}
-        groups: list[dict[str, Any]] = _rows(connection.execute(_CALLS, asked))
+        groups: list[dict[str, Any]] = _rows(connection.sql(_CALLS, params=asked))
         ids = [call_id for group in groups for call_id in group["call_ids"]]
-        found = _rows(connection.execute(_EXAMPLES, {"ids": ids})) if ids else []
+        found = _rows(connection.sql(_EXAMPLES, params={"ids": ids})) if ids else []
     examples = {
         row["call_id"]: {
             "call_id": row["call_id"],

@@ -80,7 +80,7 @@ class Desk:
         self._changed = asyncio.Event()
         self._room: dict[str, int] = {}  # by model, tokens of running batches, where a vendor had no room for more
         self.stopped: dict[str, str] = {}
-        self.parts_open: Counter[str] = Counter()  # annotation batches, by their calls in open vendor batches
+        self._parts_open: Counter[str] = Counter()  # annotation batches, by their calls in open vendor batches
 
     async def __aenter__(self) -> Self:
         for batch in await asyncio.to_thread(load_batches, self._root):
@@ -129,6 +129,10 @@ class Desk:
     def holds(self, call_id: str) -> bool:
         """Whether the call is in a vendor batch that is not collected: it must not be asked in another way."""
         return call_id in self._in_batch
+
+    def left_open(self, batch: str) -> int:
+        """Calls of an annotation batch in vendor batches that this run does not wait for."""
+        return 0 if self._wait else self._parts_open[batch]
 
     # Submit
 
@@ -429,13 +433,13 @@ class Desk:
         self._open[batch.submission] = batch
         for call in calls:
             self._in_batch[call["call_id"]] = batch.submission
-            self.parts_open[call["batch"]] += 1
+            self._parts_open[call["batch"]] += 1
 
     def _let_go(self, batch: VendorBatch, calls: Iterable[Record]) -> None:
         self._open.pop(batch.submission, None)
         for call in calls:
             self._in_batch.pop(call["call_id"], None)
-            self.parts_open[call["batch"]] -= 1
+            self._parts_open[call["batch"]] -= 1
         self._changed.set()
 
     # Small things

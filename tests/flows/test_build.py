@@ -220,3 +220,30 @@ def test_failed_calls_are_counted_and_asked_again_only_when_that_is_wanted(
     build_without_prefect(config, place.root, retry=Retry())
     assert sum(sum(stage["failed"].values()) for stage in status(place)["stages"]) == 0
     assert answered.isdisjoint(simulator.answered())
+
+
+def test_a_retry_asks_what_it_names_and_an_abandoned_call_only_by_name(
+    tmp_path: Path, config_file: ConfigFile, simulator: Simulator
+) -> None:
+    simulator.post("knobs", {"fault_refusal.sim-judge-a": 1, "fault_refusal.sim-tiny": 1})
+    config = load(config_file(), "max_failed=1.0", "limit=1", "give_up_after=2", "coverage.rounds=0")
+
+    def received(retry: Retry | None) -> dict[str, int]:
+        before = simulator.get("stats")["received_by_model"]
+        build_without_prefect(config, tmp_path / "w", retry=retry)
+        after = simulator.get("stats")["received_by_model"]
+        return {model: number - before.get(model, 0) for model, number in after.items() if number != before.get(model)}
+
+    first = received(None)
+    judged = first["sim-judge-a"]
+    assert received(None) == {}
+    assert received(Retry(stage="rubrics")) == received(Retry(outcome="malformed")) == {}
+    assert received(Retry(model="anthropic/sim-judge-a")) == {"sim-judge-a": judged}
+    assert received(Retry(stage="answers", outcome="refused")) == {"sim-tiny": 1}
+    assert {failed for stage in status(Workspace(tmp_path / "w"))["stages"] for failed in stage["failed"]} == {
+        "abandoned"
+    }
+    assert received(Retry()) == {}
+    simulator.post("knobs", {"fault_refusal.sim-judge-a": 0, "fault_refusal.sim-tiny": 0})
+    assert received(Retry(stage="judges", outcome="abandoned")) == {"sim-judge-a": judged}
+    assert reconciles(status(Workspace(tmp_path / "w")))

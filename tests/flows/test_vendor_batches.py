@@ -165,6 +165,10 @@ def test_an_open_batch_is_never_asked_online_and_a_cancelled_one_gives_what_it_r
     with pytest.raises(StillWaiting):
         build_without_prefect(online, root, wait=False)
     assert simulator.calls() == 0
+    manifests = {path: path.stat().st_mtime_ns for path in (root / "manifests" / "answers").rglob("*.json")}
+    with pytest.raises(StillWaiting, match="4 in vendor batches"):
+        build_without_prefect(config, root, wait=False)
+    assert {path: path.stat().st_mtime_ns for path in manifests} == manifests  # nothing was done for them
     listed = json.loads(criticgen("batches", "--workspace", root, "--json").stdout)
     assert {batch["state"] for batch in listed} == {"running"}
     assert all("cancelled" in line for line in cancel(config, Workspace(root)))
