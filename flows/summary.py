@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tasks.instances import DATA_SETS
+from tasks.status import funnel
 
 
 def console() -> Console:
@@ -58,20 +59,11 @@ def stages_table(found: dict[str, Any]) -> Table:
 def funnel_table(found: dict[str, Any]) -> Table:
     """Rows in, rows out and dropped by reason, from the source rows to train and test."""
     table = Table("step", _right("in"), _right("out"), "dropped")
-    if questions := found["questions"]:
-        add_step(table, "questions", questions)
-    for stage in found["stages"]:
-        dropped = stage["failed"] | ({"not asked": stage["todo"]} if stage["todo"] else {})
-        add_step(table, stage["stage"], {"in": stage["wanted"], "out": stage["ok"], "dropped": dropped})
-    steps = found["steps"]
-    if steps["consensus"]:
-        add_step(table, "consensus", steps["consensus"])
+    for step in funnel(found):
+        table.add_row(step.name, f"{step.entered:,}", f"{step.left:,}", reasons(step.dropped))
     for name in DATA_SETS:
-        if steps["near_duplicates"]:
-            add_step(table, f"near-duplicates, {name}", steps["near_duplicates"][name])
-    for name in DATA_SETS:
-        if steps["export"]:
-            rows = steps["export"][name]
+        if found["steps"]["export"]:
+            rows = found["steps"]["export"][name]
             table.add_row(name, f"{sum(rows.values()):,}", f"{rows['train']:,} train, {rows['test']:,} test", "")
     return table
 
@@ -136,10 +128,6 @@ def show_batches(found: list[dict[str, Any]], out: Console) -> None:
             came,
         )
     out.print(table)
-
-
-def add_step(table: Table, name: str, counts: dict[str, Any]) -> None:
-    table.add_row(name, f"{counts['in']:,}", f"{counts['out']:,}", reasons(counts["dropped"]))
 
 
 def reasons(counts: dict[str, int]) -> str:

@@ -11,7 +11,7 @@ from tasks.config import Config
 from tasks.coverage import quality
 from tasks.export import EXPORTS, target_fields
 from tasks.instances import DATA_SETS, retained_instances
-from tasks.status import spent
+from tasks.status import counts as counted, funnel, spent
 
 NAMES = {"rubric_data": "RubricData", "refine_data": "RefineData"}
 Counts = dict[str, dict[str, int]]
@@ -67,25 +67,10 @@ def _sizes(counts: Counts) -> str:
 
 
 def _funnel(workspace: Workspace) -> str:
-    rows: list[list[str]] = []
-
-    def step(name: str, entered: int, left: int, dropped: dict[str, int]) -> None:
-        rows.append([name, f"{entered:,}", f"{left:,}", ", ".join(f"{k} {v:,}" for k, v in dropped.items())])
-
-    questions = workspace.read_manifest("questions") or {}
-    step("questions", questions["in"], questions["out"], questions["dropped"])
-    for stage in ("answers", "rubrics", "trajectories", "coverage", "judges"):
-        manifests = workspace.manifests(stage)
-        failed: dict[str, int] = {}
-        for manifest in manifests:
-            for outcome, number in manifest["failed"].items():
-                failed[outcome] = failed.get(outcome, 0) + number
-        step(stage, sum(m["wanted"] for m in manifests), sum(m["ok"] for m in manifests), failed)
-    consensus = (workspace.read_manifest("consensus") or {})["counts"]
-    step("consensus", consensus["in"], consensus["out"], consensus["dropped"])
-    near = (workspace.read_manifest("near_duplicates") or {})["counts"]
-    for name in DATA_SETS:
-        step(f"near-duplicates, {NAMES[name]}", near[name]["in"], near[name]["out"], near[name]["dropped"])
+    rows = [
+        [step.name, f"{step.entered:,}", f"{step.left:,}", ", ".join(f"{k} {v:,}" for k, v in step.dropped.items())]
+        for step in funnel(counted(workspace))
+    ]
     return "## Funnel\n\n" + table(["step", "in", "out", "dropped, by reason"], rows)
 
 

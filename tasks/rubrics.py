@@ -7,10 +7,10 @@ differ, and six levels that differ; one that has not is asked for again.
 
 from collections.abc import Sequence
 from functools import cache
-from typing import Annotated, Literal
+from typing import Literal
 
 import polars as pl
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, create_model, model_validator
+from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
 
 from storage.schemas import FAMILIES, LEVEL_COLUMNS
 from storage.workspace import Workspace
@@ -19,8 +19,7 @@ from tasks.calls import Row
 from tasks.config import Config
 from tasks.models import Message
 from tasks.prompts import fenced, load_prompt
-
-Text = Annotated[str, StringConstraints(min_length=1, pattern=r"\S")]
+from tasks.structured import Text
 
 
 class RubricItem(BaseModel):

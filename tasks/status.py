@@ -1,15 +1,15 @@
 """Where a workspace stands: per stage wanted, done, failed, dropped, tokens, cost; and whether the sums agree."""
 
 from collections import Counter
+from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
 from storage.ledger import unsealed_attempts
 from storage.workspace import Workspace
+from tasks.config import ASKING
 from tasks.instances import DATA_SETS
-
-ASKING = ("answers", "rubrics", "trajectories", "coverage", "judges")
 
 
 def status(workspace: Workspace) -> dict[str, Any]:
@@ -30,6 +30,34 @@ def counts(workspace: Workspace) -> dict[str, Any]:
 
 
 _STEPS = ("consensus", "near_duplicates", "diversity", "split", "export")
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of the funnel: rows (or calls) in, out, and dropped by reason."""
+
+    name: str
+    entered: int
+    left: int
+    dropped: dict[str, int]
+
+
+def funnel(found: dict[str, Any]) -> list[Step]:
+    """From the source rows to what the near-duplicates leave: the steps of ``counts`` that have been made."""
+    steps: list[Step] = []
+
+    def add(name: str, made: dict[str, Any] | None) -> None:
+        if made:
+            steps.append(Step(name, made["in"], made["out"], made["dropped"]))
+
+    add("questions", found["questions"])
+    for stage in found["stages"]:
+        dropped = stage["failed"] | ({"not asked": stage["todo"]} if stage["todo"] else {})
+        add(stage["stage"], {"in": stage["wanted"], "out": stage["ok"], "dropped": dropped})
+    add("consensus", found["steps"]["consensus"])
+    for name in DATA_SETS:
+        add(f"near-duplicates, {name}", (found["steps"]["near_duplicates"] or {}).get(name))
+    return steps
 
 
 def reconciles(found: dict[str, Any]) -> bool:

@@ -21,11 +21,14 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, StringConstraints, ValidationError
 
 from tasks.latex import escapes_doubled, latex_restored
+
+# A text field of a structured output: there must be something in it.
+Text = Annotated[str, StringConstraints(min_length=1, pattern=r"\S")]
 
 _REPAIRABLE_LENGTH = 100_000  # characters; longer text is strict JSON or malformed
 _MOST_MENDING = 5_000_000  # characters times marks: json_repair takes quadratic time, a second at this bound

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Annotated
 
 import polars as pl
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field
 
 from storage.schemas import LEVEL_COLUMNS
 from storage.workspace import Workspace
@@ -19,8 +19,7 @@ from tasks.calls import Row
 from tasks.config import Config
 from tasks.models import Message
 from tasks.prompts import fenced, fenced_item, load_prompt
-
-Text = Annotated[str, StringConstraints(min_length=1, pattern=r"\S")]
+from tasks.structured import Text
 
 
 class Trajectory(BaseModel):

@@ -24,7 +24,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         allow_abbrev=False,
     )
     parser.add_argument("--port", type=int, default=0, help="port to listen on; 0 takes any free one (default)")
-    parser.add_argument("--exit-with-parent", action="store_true", help="end when standard input is closed")
     for name, knob in KNOBS.items():
         meaning = f"{knob.metadata['help']} (default {knob.default})".replace("%", "%%")
         parser.add_argument(f"--{name.replace('_', '-')}", dest=name, metavar="N", help=meaning)
@@ -35,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KnobError as error:
         parser.error(str(error))
     try:
-        asyncio.run(_serve(knobs, known.port, known.exit_with_parent))
+        asyncio.run(_serve(knobs, known.port))
     except (OSError, OverflowError) as error:
         parser.exit(1, f"port {known.port}: cannot listen ({getattr(error, 'strerror', None) or error})\n")
     return 0
@@ -55,7 +54,7 @@ def _for_models(rest: Sequence[str]) -> dict[str, str]:
     return options
 
 
-async def _serve(knobs: Knobs, port: int, exit_with_parent: bool) -> None:
+async def _serve(knobs: Knobs, port: int) -> None:
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -63,25 +62,8 @@ async def _serve(knobs: Knobs, port: int, exit_with_parent: bool) -> None:
     runner, url = await start(knobs, port)
     sys.stdout.write(orjson.dumps({"url": url, "pid": os.getpid()}).decode() + "\n")
     sys.stdout.flush()
-    if exit_with_parent:
-        _watch_stdin(loop, ended)
     await ended.wait()
     await runner.cleanup()
-
-
-def _watch_stdin(loop: asyncio.AbstractEventLoop, ended: asyncio.Event) -> None:
-    """Ends when standard input does. A file or /dev/null cannot be watched and counts as ended at once."""
-    number = sys.stdin.fileno()
-
-    def read() -> None:
-        if not os.read(number, 4096):
-            loop.remove_reader(number)
-            ended.set()
-
-    try:
-        loop.add_reader(number, read)
-    except PermissionError:
-        ended.set()
 
 
 if __name__ == "__main__":

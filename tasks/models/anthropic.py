@@ -14,7 +14,7 @@ from typing import Any
 
 from tasks.config import Endpoint
 from tasks.models.classify import reply_to_error
-from tasks.models.client import CONNECT_S, KEEP_ALIVE_S, Body, PostingClient
+from tasks.models.client import Body, PostingClient, sdk_options
 from tasks.models.envelope import BROKEN, clean, count, dig, joined, load_object, objects, string, total, word
 from tasks.models.exchange import Reply, Request, Usage
 from tasks.models.outcomes import Outcome
@@ -32,21 +32,10 @@ def connect(endpoint: Endpoint, key: str, connections: int) -> PostingClient:
 
 
 def sdk(endpoint: Endpoint, key: str, connections: int) -> Any:
-    """The SDK's async client over aiohttp, with our time-outs and without its own retries."""
-    import httpx2
+    """The SDK's async client."""
     from anthropic import AsyncAnthropic, DefaultAioHttpClient
 
-    timeout = httpx2.Timeout(endpoint.timeout_s, connect=min(CONNECT_S, endpoint.timeout_s))
-    limits = httpx2.Limits(
-        max_connections=connections, max_keepalive_connections=connections, keepalive_expiry=KEEP_ALIVE_S
-    )
-    return AsyncAnthropic(
-        api_key=key,
-        base_url=endpoint.base_url,
-        max_retries=0,
-        timeout=timeout,
-        http_client=DefaultAioHttpClient(timeout=timeout, limits=limits),
-    )
+    return AsyncAnthropic(**sdk_options(DefaultAioHttpClient, endpoint, key, connections))
 
 
 def body(model: str, request: Request) -> Body:

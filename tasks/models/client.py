@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Protocol
 
+from tasks.config import Endpoint
 from tasks.models.classify import reply_to_error, reply_to_exception
 from tasks.models.envelope import decode, header, without_any_key, without_key
 from tasks.models.exchange import Reply, Request
@@ -30,6 +31,26 @@ class Client(Protocol):
         ...
 
     async def aclose(self) -> None: ...
+
+
+def sdk_options(http_client: Any, endpoint: Endpoint, key: str, connections: int) -> dict[str, Any]:
+    """For an SDK's async client: over aiohttp, with our time-outs and without the SDK's own retries.
+
+    ``http_client`` is the SDK's own class of HTTP client over aiohttp.
+    """
+    import httpx2
+
+    timeout = httpx2.Timeout(endpoint.timeout_s, connect=min(CONNECT_S, endpoint.timeout_s))
+    limits = httpx2.Limits(
+        max_connections=connections, max_keepalive_connections=connections, keepalive_expiry=KEEP_ALIVE_S
+    )
+    return {
+        "api_key": key,
+        "base_url": endpoint.base_url,
+        "max_retries": 0,
+        "timeout": timeout,
+        "http_client": http_client(timeout=timeout, limits=limits),
+    }
 
 
 class PostingClient:

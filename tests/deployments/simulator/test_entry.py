@@ -33,14 +33,6 @@ def test_it_says_where_it_listens_and_ends_cleanly(number: int) -> None:
         assert process.communicate() == ("", "")
 
 
-def test_it_ends_with_its_parent() -> None:
-    with launch("--exit-with-parent") as process:
-        first_line(process)
-        assert process.stdin is not None
-        process.stdin.close()
-        assert process.wait(10) == 0
-
-
 @pytest.mark.parametrize(
     ("options", "words"),
     [
