@@ -24,7 +24,8 @@ def check(path: Path, overrides: list[str], limit: int | None, *, ping: bool) ->
     config = load_config(path, overrides, limit)
     findings = [_finding("ok", f"models: {', '.join(dict.fromkeys(model.name for model in config.models))}")]
     missing = missing_keys(config)
-    findings += [_finding("error", f"environment variable {name} is not set") for name in missing]
+    unset = "is not set, or holds what no key can be"
+    findings += [_finding("error", f"environment variable {name} {unset}") for name in missing]
     try:
         check_prices(config)
     except ConfigError as error:

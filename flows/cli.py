@@ -1,5 +1,6 @@
 """``criticgen``: each command a thin shell over a function of the same work. Heavy imports wait for their command."""
 
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +13,9 @@ from storage.errors import UserError
 
 if TYPE_CHECKING:
     from storage.workspace import Workspace
+
+# What a terminal would obey, in the text of a model.
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 app = typer.Typer(
     help="Questions in, training data for LLM critics out: RubricData and RefineData.",
@@ -271,7 +275,7 @@ def _print_story(value: Any, depth: int = 0) -> None:
             print(f"{pad}{name}:")
             _print_story(entry, depth + 1)
         else:
-            text = "none" if entry is None else str(entry)
+            text = "none" if entry is None else _CONTROL.sub("\ufffd", str(entry))
             first, *rest = text.split("\n")
             print(f"{pad}{name}: {first}", *(f"{pad}    {line}" for line in rest), sep="\n" if rest else "")
 

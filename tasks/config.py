@@ -307,7 +307,7 @@ def load_config(path: Path, overrides: list[str] = [], limit: int | None = None)
     Raises ``ConfigError``, with the place of what is wrong.
     """
     try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+        values = yaml.load(path.read_text(encoding="utf-8"), _OnceLoader)
     except FileNotFoundError:
         raise ConfigError(f"{path}: no such file") from None
     except (OSError, UnicodeDecodeError) as error:
@@ -323,6 +323,21 @@ def load_config(path: Path, overrides: list[str] = [], limit: int | None = None)
     if limit is not None:
         overrides = [*overrides, f"limit={limit}"]
     return _validated(values, overrides, str(path))
+
+
+class _OnceLoader(yaml.SafeLoader):
+    """YAML that refuses a key that stands twice: of two values one would be lost without a word."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen: set[Any] = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)  # type: ignore[no-untyped-call]
+            if key in seen:
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"the key {key!r} stands twice", key_node.start_mark
+                )
+            seen.add(key)
+        return super().construct_mapping(node, deep)
 
 
 def changed(config: Config, overrides: list[str]) -> Config:

@@ -208,8 +208,9 @@ def batch_client(config: Config, model: Model) -> BatchClient:
 
 
 def key_missing(endpoint: Endpoint) -> str | None:
-    """The name of the environment variable that should hold this server's key and does not."""
-    return endpoint.key_env if endpoint.key_env and not os.environ.get(endpoint.key_env, "").strip() else None
+    """The name of the environment variable that should hold this server's key and does not: no header takes it."""
+    key = os.environ.get(endpoint.key_env, "").strip() if endpoint.key_env else "-"
+    return None if key.isascii() and key.isprintable() and key else endpoint.key_env
 
 
 def missing_keys(config: Config) -> list[str]:

@@ -54,7 +54,14 @@ def test_a_mistake_is_named_with_its_place(tmp_path: Path, changes: dict[str, An
         load_config(written(tmp_path, **changes))
 
 
-@pytest.mark.parametrize(("text", "message"), [("a: [", "not YAML"), ("just text", "expected keys and values")])
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: [", "not YAML"),
+        ("just text", "expected keys and values"),
+        ("name: a\nlimits:\n  default: {max_concurrency: 1, max_concurrency: 2}\n", "'max_concurrency' stands twice"),
+    ],
+)
 def test_what_is_no_config_is_said(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "config.yaml"
     path.write_text(text)

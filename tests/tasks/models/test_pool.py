@@ -241,3 +241,10 @@ def test_a_server_gets_as_many_connections_as_calls_may_be_in_flight(monkeypatch
 
     vendors.loop.run(run())
     assert most == 120
+
+
+@pytest.mark.parametrize("key", ["", "  ", "sk-a\nb", "sk-\u00e4", "sk-\x1b"])
+def test_a_key_that_no_header_takes_is_no_key(monkeypatch, key):
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    monkeypatch.setenv("ANTHROPIC_API_KEY", " sk-good \n")
+    assert missing_keys(config_of("real")) == ["OPENAI_API_KEY"]
