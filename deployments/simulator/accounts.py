@@ -23,6 +23,7 @@ class Accounts:
         self.input_tokens: Counter[str] = Counter()
         self.output_tokens: Counter[str] = Counter()
         self.cached_tokens: Counter[str] = Counter()
+        self.thinking_tokens: Counter[str] = Counter()
         self.broken: Counter[str] = Counter()
         self.broken_input_tokens: Counter[str] = Counter()
         self.broken_output_tokens: Counter[str] = Counter()
@@ -39,6 +40,7 @@ class Accounts:
         self.input_tokens[model] += done.input
         self.output_tokens[model] += done.output
         self.cached_tokens[model] += done.cached
+        self.thinking_tokens[model] += done.thinking
         if call_id is not None:
             self.answers[call_id] += 1
 
@@ -63,6 +65,7 @@ class Accounts:
             "input_tokens_by_model": self.input_tokens,
             "output_tokens_by_model": self.output_tokens,
             "cached_tokens_by_model": self.cached_tokens,
+            "thinking_tokens_by_model": self.thinking_tokens,
             "broken": sum(self.broken.values()),
             "broken_by_model": self.broken,
             "broken_input_tokens_by_model": self.broken_input_tokens,
