@@ -78,6 +78,7 @@ class Desk:
         self._seen: set[tuple[str, str | None]] = set()
         self._work: set[asyncio.Task[None]] = set()
         self._changed = asyncio.Event()
+        self._given_up: dict[str, Exception] = {}  # open batches that this run could not look at, and why
         self._room: dict[str, int] = {}  # by model, tokens of running batches, where a vendor had no room for more
         self.stopped: dict[str, str] = {}
         self._parts_open: Counter[str] = Counter()  # annotation batches, by their calls in open vendor batches
@@ -113,6 +114,8 @@ class Desk:
             raise Unsent(self.stopped[model.name])
         if call_id in self._in_batch and not self._wait:
             return None
+        if (error := self._given_up.get(self._in_batch.get(call_id, ""))) is not None:
+            raise error
         answered: asyncio.Future[Record | None] = asyncio.get_running_loop().create_future()
         self._asked[call_id] = answered
         if call_id not in self._in_batch:
@@ -163,13 +166,17 @@ class Desk:
         running = [batch for batch in self._open.values() if batch.model == model.name]
         full = running and sum(batch.tokens for batch in running) + queue[0].tokens > self._tokens_of(model)
         new = schema is not None and (model.endpoint, schema) not in self._seen
-        canary = any(batch.canary and self._schema_key(batch) == (model.endpoint, schema) for batch in running)
-        if not full and not (new and canary):
+        canaries = [batch for batch in self._open.values() if batch.canary]
+        ahead = [batch for batch in canaries if new and self._schema_key(batch) == (model.endpoint, schema)]
+        before = ahead or (running if full else [])
+        if not before:
             return True
-        if self._wait:
-            await self._change()
-        else:
+        if not self._wait:
             self._leave(queue)
+        elif all(batch.submission in self._given_up for batch in before):
+            raise self._given_up[before[0].submission]
+        else:
+            await self._change()
         return False
 
     async def _submit(
@@ -253,7 +260,7 @@ class Desk:
         if not self._wait:
             self._leave(queue)
             return
-        while batch.open:
+        while batch.open and batch.submission not in self._given_up:
             await self._change()
         if not batch.counts.get(Outcome.OK) and batch.state == COLLECTED:
             counts = ", ".join(f"{outcome} {number}" for outcome, number in batch.counts.items())
@@ -398,6 +405,8 @@ class Desk:
 
     def _give_up(self, batch: VendorBatch, error: Exception) -> None:
         """The batch stays as it is, for another run; the calls that wait for it are left."""
+        self._given_up[batch.submission] = error
+        self._changed.set()
         self._end([call for call, submission in self._in_batch.items() if submission == batch.submission], error)
 
     async def _put_off(self, batch: VendorBatch, reply: Reply) -> None:

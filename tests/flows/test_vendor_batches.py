@@ -13,6 +13,8 @@ from flows.build import BatchesFailed, StillWaiting
 from flows.vendor_batches import cancel
 from storage.vendor_batches import COLLECTED, VOID, load_batches
 from storage.workspace import Workspace
+from tasks.models import Outcome, Reply
+from tasks.models.batch import BatchFailure, Looked
 from tasks.status import reconciles, status
 
 ConfigFile = Callable[..., Path]
@@ -176,3 +178,20 @@ def test_an_open_batch_is_never_asked_online_and_a_cancelled_one_gives_what_it_r
     assert reconciles(status(place))
     assert set(simulator.answered().values()) == {1}
     assert {batch.state for batch in load_batches(root)} == {COLLECTED}
+
+
+def test_a_batch_that_cannot_be_looked_at_is_left_for_another_run(
+    tmp_path: Path, config_file: ConfigFile, simulator: Simulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refused(self: object, batch: str) -> Looked:
+        raise BatchFailure(Reply(Outcome.AUTH, error="401: the key was withdrawn"))
+
+    config, root = load(config_file(**BATCH, limit=2)), tmp_path / "w"
+    with monkeypatch.context() as patched:
+        patched.setattr("tasks.models.batch_openai.OpenAIBatches.look", refused)
+        with pytest.raises(BatchesFailed, match="auth .401: the key was withdrawn"):
+            build_without_prefect(config, root)
+    assert "running" in {batch.state for batch in load_batches(root)}
+    place = build_without_prefect(config, root)
+    assert reconciles(status(place))
+    assert set(simulator.answered().values()) == {1}
