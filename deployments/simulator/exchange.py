@@ -95,7 +95,7 @@ class Pace:
         return replace(self, requests=Level(level.limit, 0, max(level.reset_s, seconds)))
 
 
-UNLIMITED = Pace(Level(10_000, 9_999, 0.006), Level(30_000_000, 29_990_000, 0.02))
+UNLIMITED = Pace(Level(100_000, 99_999, 0.0006), Level(300_000_000, 299_990_000, 0.002))
 """What a model without a limit tells: limits that one request hardly touches."""
 
 

@@ -189,7 +189,7 @@ def test_a_batch_that_cannot_be_looked_at_is_left_for_another_run(
     config, root = load(config_file(**BATCH, limit=2)), tmp_path / "w"
     with monkeypatch.context() as patched:
         patched.setattr("tasks.models.batch_openai.OpenAIBatches.look", refused)
-        with pytest.raises(BatchesFailed, match="auth .401: the key was withdrawn"):
+        with pytest.raises(BatchesFailed, match=r"auth .401: the key was withdrawn"):
             build_without_prefect(config, root)
     assert "running" in {batch.state for batch in load_batches(root)}
     place = build_without_prefect(config, root)

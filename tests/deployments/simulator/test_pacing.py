@@ -36,14 +36,14 @@ def test_anthropic_tells_the_moment_at_which_the_limit_is_full_again(simulator: 
 def test_without_a_limit_the_headers_tell_one_that_is_hardly_touched(simulator: Any) -> None:
     told = simulator.chat("sim-free").headers
     assert [told[f"x-ratelimit-{name}-requests"] for name in ("limit", "remaining", "reset")] == [
-        "10000",
-        "9999",
-        "6ms",
+        "100000",
+        "99999",
+        "1ms",
     ]
     assert [told[f"x-ratelimit-{name}-tokens"] for name in ("limit", "remaining", "reset")] == [
-        "30000000",
-        "29990000",
-        "20ms",
+        "300000000",
+        "299990000",
+        "2ms",
     ]
     assert not any("ratelimit" in name for name in simulator.gemini("sim-free").headers)
 
