@@ -13,13 +13,13 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from tasks.models.envelope import header
+from tasks.models.envelope import dig, header, load_object, objects
 from tasks.models.exchange import Pace
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|[dhms])")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}
 _MINUTES_A_DAY = 1_440
-_QUOTA = re.compile(r'"quotaId"\s*:\s*"\w*(Requests|Tokens)PerMinute[^}]*?"quotaValue"\s*:\s*"?(\d+)', re.DOTALL)
+_QUOTA = re.compile(r"(Requests|Tokens)PerMinute")
 
 
 def pace_of(headers: Mapping[str, str], body: str = "") -> Pace | None:
@@ -33,10 +33,19 @@ def pace_of(headers: Mapping[str, str], body: str = "") -> Pace | None:
         if limit and _number(headers, "anthropic-ratelimit-requests-remaining") == 0:
             wait = _until(header(headers, "anthropic-ratelimit-requests-reset") or "") / limit
         return Pace(limit, _number(headers, "anthropic-ratelimit-tokens-limit"), wait)
-    if body and (found := dict(_QUOTA.findall(body))):
-        requests, tokens = (float(found[name]) if name in found else None for name in ("Requests", "Tokens"))
-        return Pace(requests, tokens)
-    return None
+    found = _quotas(body) if body else {}
+    return Pace(found.get("Requests"), found.get("Tokens")) if found else None
+
+
+def _quotas(body: str) -> dict[str, float]:
+    """Google's limits of a minute: ``{"Requests": 600.0}``."""
+    found = {}
+    for detail in objects(dig(load_object(body), "error", "details")):
+        for violation in objects(detail.get("violations")):
+            named, value = _QUOTA.search(str(violation.get("quotaId"))), str(violation.get("quotaValue"))
+            if named and value.isdecimal():
+                found[named[1]] = float(value)
+    return found
 
 
 def _openai(headers: Mapping[str, str], of: str) -> tuple[float | None, float]:

@@ -139,3 +139,12 @@ def criticgen_process(*arguments: str | Path, env: dict[str, str] | None = None)
 def tables_of(place: Workspace) -> dict[str, pl.DataFrame]:
     """Every table, sorted, without what differs between two runs of the same work."""
     return {name: place.read_table(name).drop(PASSING, strict=False).sort(pl.all().exclude("votes")) for name in TABLES}
+
+
+def differing_tables(one: Workspace, other: Workspace) -> list[str]:
+    """The tables that differ in more than when, how often and in which vendor batch they were asked for."""
+    left, right = (
+        {name: table.drop("vendor_batch", strict=False) for name, table in tables_of(place).items()}
+        for place in (one, other)
+    )
+    return [name for name in left if not left[name].equals(right[name])]
