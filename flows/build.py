@@ -197,10 +197,16 @@ async def annotation_batch(stage: str, shard: str, part: str) -> State[None]:
 
 
 async def batch_as_task_run(run: Run, batch: Batch) -> None:
-    """One batch as one Prefect task run, named and tagged for its stage. Raises what ``run_batch`` raises."""
+    """One batch as one Prefect task run, named and tagged for its stage. Raises what ``run_batch`` raises.
+
+    What is wrong with more than the batch, as a full disk, is raised as it is and ends the build.
+    """
     annotate = annotation_batch.with_options(name=batch.stage, tags=[batch.stage, run.config.name])
     state = await annotate(*batch.place, return_state=True)  # type: ignore[misc]  # Prefect types it as not async
     if not state.is_completed():
+        error = await state.aresult(raise_on_failure=False)
+        if isinstance(error, UserError):
+            raise error
         raise BatchFailed(state.message or f"{batch.name}: {state.name}")
     if state.name == "Waiting":
         raise BatchWaits(state.message)
@@ -268,5 +274,7 @@ async def open_run(
             ):
                 yield run
     finally:
-        budget.close()
-        await ledger.close()
+        try:
+            budget.close()
+        finally:
+            await ledger.close()

@@ -9,13 +9,14 @@ left in its segment is sealed by the next one. A torn last line was never acknow
 
 import asyncio
 import contextlib
+import logging
 import os
 import re
 import threading
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
+from datetime import datetime
 from io import FileIO
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ import polars as pl
 import pyarrow as pa
 
 from storage.schemas import LEDGER
-from storage.workspace import read_parquet, write_bytes, write_parquet
+from storage.workspace import not_written, read_parquet, sync_folder, write_bytes, write_parquet
 
 Record = dict[str, Any]
 
@@ -46,10 +47,13 @@ class Ledger:
         self._open.mkdir(parents=True, exist_ok=True)
         self._waiting: list[tuple[Record, bytes, asyncio.Future[None]]] = []
         self._flusher: asyncio.Task[None] | None = None
-        self._live: dict[str, list[Record]] = defaultdict(list)
+        self._live: dict[str, list[tuple[Record, Path]]] = defaultdict(list)  # unsealed, by batch; and the segment
+        self._live_of: dict[str, list[Record]] = defaultdict(list)  # the same by call
+        self._unsealed: Counter[Path] = Counter()  # by segment
+        self._counting = threading.Lock()
         self._index: dict[str, pl.DataFrame] = {}
-        self._reading = threading.Lock()  # records() and seal() are called from threads
-        self._segments: dict[Path, set[str]] = {}
+        self._reading = threading.RLock()  # records() and seal() are called from threads
+        self._sealings = 0
         self._number = 0
         self._disk = ThreadPoolExecutor(1, "ledger")  # its own, so that no batch's work stands before an fsync
         self._file: FileIO | None = None
@@ -59,7 +63,7 @@ class Ledger:
         self._recover()
 
     async def append(self, record: Record) -> None:
-        """Return when the record is on disk. Raises ``OSError`` when it could not be put there."""
+        """Return when the record is on disk. Raises ``WriteError`` when it could not be put there."""
         line = orjson.dumps(record) + b"\n"
         future = asyncio.get_running_loop().create_future()
         self._waiting.append((record, line, future))
@@ -74,34 +78,41 @@ class Ledger:
                 self._index[stage] = self._read_index(stage)
             return self._index[stage]
 
-    def records(self, stage: str, call_ids: pl.Series, batch: str | None = None) -> pl.DataFrame:
-        """All attempts at these calls, in the order they were made, those of an unsealed batch of this run included.
+    def records(self, stage: str, call_ids: pl.Series) -> pl.DataFrame:
+        """All attempts at these calls, in the order they were made, those included that this run has not sealed.
 
         Columns: ``READ``, which is all but the body as it came.
         """
-        hits = self.calls(stage).filter(pl.col("call_id").is_in(call_ids.implode()))
         wanted = pl.col("call_id").is_in(call_ids.implode())
+        with self._reading:
+            hits = self.calls(stage).filter(wanted)
+            live = [record for call_id in call_ids for record in self._live_of.get(call_id, ())]
         paths = [Path(path) for path in hits["path"].unique(maintain_order=True)]
         sealed = [read_parquet(LEDGER, [path], READ).filter(wanted) for path in paths]
-        live = frame_of(self._live.get(batch, []) if batch else []).select(READ)
-        return pl.concat([*sealed, live]).sort("call_id", "attempt", "finished_at")
+        return pl.concat([*sealed, frame_of(live).select(READ)]).sort("call_id", "attempt", "finished_at")
 
     def seal(self, stage: str, shard: str, batch: str) -> None:
-        """Move this run's attempts of a finished batch into one sealed part."""
-        records = self._live.pop(batch, [])
-        if not records:
-            return
-        part = batch.removeprefix(f"{stage} {shard} ")
-        path = self._sealed / stage / shard / f"{part}.{self.run}.{datetime.now(UTC):%H%M%S%f}.parquet"
-        write_parquet(path, LEDGER, frame_of(records), simulated=self._simulated)
+        """Move this run's attempts of a finished batch into one sealed part. What comes for it later stays unsealed."""
         with self._reading:
+            live = list(self._live.get(batch, ()))
+            if not live:
+                return
+            self._sealings += 1
+            part = batch.removeprefix(f"{stage} {shard} ")
+            path = self._sealed / stage / shard / f"{part}.{self.run}.{self._sealings:06d}.parquet"
+            records = [record for record, _ in live]
+            write_parquet(path, LEDGER, frame_of(records), simulated=self._simulated)
             if stage in self._index:
                 self._index[stage] = pl.concat([self._index[stage], _index_of(records, path)])
-            for segment, batches in list(self._segments.items()):
-                batches.discard(batch)
-                if not batches and segment != self._path:
+            with self._counting:
+                del self._live[batch][: len(live)]
+                for record, segment in live:
+                    self._live_of[record["call_id"]].remove(record)
+                    self._unsealed[segment] -= 1
+                done = [segment for segment, n in self._unsealed.items() if not n and segment != self._path]
+                for segment in done:
                     segment.unlink()
-                    del self._segments[segment]
+                    del self._unsealed[segment]
 
     async def close(self) -> None:
         """Write what waits and close the segment. One with unsealed attempts stays for the next process to seal."""
@@ -111,7 +122,7 @@ class Ledger:
         if self._file is not None:
             self._file.close()
             self._file = None
-            if not self._segments[self._path]:
+            if not self._unsealed[self._path]:
                 self._path.unlink()
 
     async def _flush(self) -> None:
@@ -126,9 +137,12 @@ class Ledger:
                     future.set_exception(error)
                     future.exception()  # an attempt nobody waits for any more is no unhandled error
             else:
-                for record, _, future in group:
-                    self._live[record["batch"]].append(record)
-                    self._segments[self._path].add(record["batch"])
+                with self._counting:
+                    for record, _, _ in group:
+                        self._live[record["batch"]].append((record, self._path))
+                        self._live_of[record["call_id"]].append(record)
+                        self._unsealed[self._path] += 1
+                for _, _, future in group:
                     future.set_result(None)
 
     def _write(self, data: bytes) -> None:
@@ -143,7 +157,7 @@ class Ledger:
                 rest = rest[self._file.write(rest) :]
             os.fsync(self._file.fileno())
         except OSError as problem:
-            error = OSError(problem.errno, f"{self._path}: {problem.strerror}")
+            error = not_written(self._path, problem)
             # A torn line in mid-segment would hide what follows it: cut it, or write no more.
             try:
                 os.ftruncate(self._file.fileno(), self._size)
@@ -154,15 +168,21 @@ class Ledger:
         self._size += len(data)
 
     def _next_segment(self) -> None:
+        path = self._open / f"{self.run}.{self._number:03d}.jsonl"
+        try:
+            file = FileIO(path, "xb")
+            sync_folder(self._open)
+        except OSError as problem:
+            raise not_written(path, problem) from None
+        finally:
+            self._number += 1
         if self._file is not None:
             self._file.close()
-        self._path = self._open / f"{self.run}.{self._number:03d}.jsonl"
-        self._number += 1
-        self._file = FileIO(self._path, "xb")
-        self._segments[self._path] = set()
-        self._size = 0
+        self._file, self._path, self._size = file, path, 0
 
     def _recover(self) -> None:
+        for left in self._open.parent.rglob(".*"):  # what a killed process was writing
+            left.unlink()
         for segment in sorted(self._open.glob("*.jsonl")):
             *lines, torn = segment.read_bytes().split(b"\n")
             groups: dict[tuple[str, str], list[Record]] = defaultdict(list)
@@ -183,7 +203,11 @@ class Ledger:
                     path = self._sealed / stage / shard / f"recovered.{segment.stem}.parquet"
                     write_parquet(path, LEDGER, frame_of(fresh), simulated=self._simulated)
             if damaged:
-                write_bytes(segment.with_suffix(".damaged"), b"\n".join(damaged))
+                aside = segment.with_suffix(".damaged")
+                write_bytes(aside, b"\n".join(damaged))
+                if damaged != [torn]:  # a last line without its end was never acknowledged
+                    said = "%s: lines that cannot be read, set aside: what they held will be asked and paid again"
+                    logging.getLogger(__name__).warning(said, aside)
             segment.unlink()
 
     def _identities(self, stage: str, shard: str) -> set[tuple[str, str, int]]:
@@ -217,9 +241,8 @@ def _index_of(records: Sequence[Record], path: Path) -> pl.DataFrame:
 
 def spent_usd(root: Path) -> float:
     """US dollars of all sealed attempts; one whose cost is not known counts as what it may have cost."""
-    spent = pl.coalesce("cost_usd", "most_usd").sum()
-    files = ledger_files(root)
-    return sum(float(pl.read_parquet(file, columns=["cost_usd", "most_usd"]).select(spent).item()) for file in files)
+    costs = read_parquet(LEDGER, ledger_files(root), ["cost_usd", "most_usd"])
+    return float(costs.select(pl.coalesce("cost_usd", "most_usd").sum()).item())
 
 
 def ledger_files(root: Path) -> list[Path]:

@@ -59,7 +59,10 @@ def load_batches(root: Path) -> list[VendorBatch]:
         try:
             found.append(VendorBatch(**orjson.loads(path.read_bytes())))
         except (orjson.JSONDecodeError, TypeError):
-            raise WorkspaceError(f"{path}: damaged; put it back from a copy to collect its batch") from None
+            raise WorkspaceError(
+                f"{path}: damaged; put it back from a copy. Without one, delete it: what of its batch is not in the "
+                "ledger will be asked and paid again"
+            ) from None
     return sorted(found, key=lambda batch: (batch.created_at, batch.submission))
 
 
@@ -67,12 +70,19 @@ def save_calls(root: Path, submission: str, calls: Iterable[Record]) -> None:
     write_bytes(_place(root, submission, "calls.jsonl"), b"".join(orjson.dumps(call) + b"\n" for call in calls))
 
 
-def load_calls(root: Path, submission: str) -> list[Record]:
-    path = _place(root, submission, "calls.jsonl")
+def load_calls(root: Path, batch: VendorBatch) -> list[Record]:
+    """The batch's calls. Where the file does not have each of them, that is a ``WorkspaceError``."""
+    path = _place(root, batch.submission, "calls.jsonl")
     try:
-        return [orjson.loads(line) for line in path.read_bytes().splitlines()]
-    except (OSError, orjson.JSONDecodeError):
-        raise WorkspaceError(f"{path}: missing or damaged; put it back from a copy, or its batch is lost") from None
+        calls = [orjson.loads(line) for line in path.read_bytes().splitlines()]
+    except (FileNotFoundError, orjson.JSONDecodeError):
+        calls = []
+    if len(calls) != batch.items:
+        raise WorkspaceError(
+            f"{path}: missing or damaged; put it back from a copy. Without one, delete it and "
+            f"{batch.submission}.json: what of the batch is not in the ledger will be asked and paid again"
+        )
+    return calls
 
 
 def save_strays(root: Path, submission: str, lines: Sequence[str]) -> None:

@@ -14,10 +14,10 @@ import fcntl
 import os
 import socket
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import orjson
 import polars as pl
@@ -30,6 +30,10 @@ from storage.schemas import TABLES, VERSION, Table
 
 class WorkspaceError(UserError):
     """The workspace cannot be used as asked; the message says why and what to do."""
+
+
+class WriteError(WorkspaceError, OSError):
+    """A file could not be written, for lack of room or worse. What was kept before is kept."""
 
 
 class Workspace:
@@ -75,9 +79,9 @@ class Workspace:
                 file.seek(0)
                 holder = file.read().decode(errors="replace").strip() or "another process"
                 raise WorkspaceError(f"{self.root}: in use by {holder}; wait for it or stop it") from None
-            file.truncate(0)
-            file.write(f"process {os.getpid()} on {socket.gethostname()} since {now()}\n".encode())
-            file.flush()
+            with suppress(OSError):  # a full disk: it only says who
+                os.truncate(file.fileno(), 0)
+                os.write(file.fileno(), f"process {os.getpid()} on {socket.gethostname()} since {now()}\n".encode())
             yield
 
     # Tables
@@ -99,6 +103,11 @@ class Workspace:
     def read_table(self, name: str, *parts: str, columns: list[str] | None = None) -> pl.DataFrame:
         """The rows of a table, or of the parts that ``parts`` begins; no files, no rows."""
         return read_parquet(TABLES[name], self.table_files(name, *parts), columns)
+
+    @staticmethod
+    def sizes(files: Iterable[Path]) -> list[int]:
+        """Bytes of each file, -1 where it is missing: kept in a manifest, they show a file that was cut."""
+        return [file.stat().st_size if file.exists() else -1 for file in files]
 
     # Manifests
 
@@ -152,34 +161,60 @@ def now() -> str:
 
 
 def write_bytes(path: Path, data: bytes) -> None:
-    """Write durably and whole: a temporary file, fsync, rename, fsync of the folder."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    with temporary.open("wb") as file:
+    """Write durably and whole. Raises ``WriteError``."""
+    with _whole(path) as file:
         file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    _settle(temporary, path)
+
+
+@contextmanager
+def _whole(path: Path) -> Iterator[IO[bytes]]:
+    """A file that has its name once the block has ended: written aside, fsync, rename, fsync of the folder."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with temporary.open("wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.rename(path)
+        sync_folder(path.parent)
+    except BaseException as error:
+        with suppress(OSError):
+            temporary.unlink()
+        if isinstance(error, OSError):
+            raise not_written(path, error) from None
+        raise
+
+
+def not_written(path: Path, error: OSError) -> WriteError:
+    return WriteError(
+        f"{path}: cannot be written ({error.strerror or error}); what was kept before is kept. "
+        "Make room there, and the same command goes on from here"
+    )
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder durable."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def write_parquet(path: Path, table: Table, frame: pl.DataFrame, *, simulated: bool) -> None:
     """Write ``frame`` as ``table``, durably and whole, its metadata saying whether it is simulated.
 
-    Wrong columns raise ``WorkspaceError``.
+    Wrong columns raise ``WorkspaceError``, a full disk ``WriteError``.
     """
     if set(frame.columns) != set(table.columns):
         unknown, missing = set(frame.columns) - set(table.columns), set(table.columns) - set(frame.columns)
         raise WorkspaceError(f"table {table.name}: unknown columns {sorted(unknown)}, missing {sorted(missing)}")
-    path.parent.mkdir(parents=True, exist_ok=True)
     arrow = frame.select(list(table.columns)).to_arrow().cast(table.schema)
     marked = {**(arrow.schema.metadata or {}), "criticgen.simulated": str(simulated).lower()}
     arrow = arrow.replace_schema_metadata(marked)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    with temporary.open("wb") as file:
+    with _whole(path) as file:
         pq.write_table(arrow, file, compression="zstd")
-        file.flush()
-        os.fsync(file.fileno())
-    _settle(temporary, path)
 
 
 def read_parquet(table: Table, paths: Iterable[Path], columns: list[str] | None = None) -> pl.DataFrame:
@@ -195,17 +230,19 @@ def read_parquet(table: Table, paths: Iterable[Path], columns: list[str] | None 
                 if version != VERSION:
                     raise WorkspaceError(f"{path}: schema version {version}, this release reads {VERSION}")
                 pieces.append(file.read(columns=schema.names).cast(schema))
-        except (pa.ArrowInvalid, OSError, ValueError) as error:
-            raise WorkspaceError(f"{path}: damaged or not a {table.name} table ({error})") from None
+        except (pa.ArrowException, OSError, ValueError) as error:
+            raise WorkspaceError(f"{path}: damaged or not a {table.name} table ({error}); {_remedy(table)}") from None
     frame = pl.from_arrow(pa.concat_tables(pieces))
     assert isinstance(frame, pl.DataFrame)
     return frame
 
 
-def _settle(temporary: Path, path: Path) -> None:
-    temporary.rename(path)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+def _remedy(table: Table) -> str:
+    if table.name == "ledger":
+        return (
+            "it holds answers that were paid for: put it back from a copy. Without one, move it away: what it held "
+            "will be asked and paid again"
+        )
+    if table.name == "splits":
+        return "put it back from a copy. Without one, delete it: another split is made, with other questions held out"
+    return "`criticgen rebuild` makes the tables anew from the ledger and asks no model"

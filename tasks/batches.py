@@ -212,7 +212,7 @@ async def run_batch(run: Run, stage: Stage, batch: Batch, retry: Retry | None = 
         rows = wanted(stage, config, stage.inputs(workspace, config, batch))
         attempts: dict[str, list[Attempt]] = {row["call_id"]: [] for row in rows}
         ids = pl.Series("call_id", list(attempts), pl.String)
-        for record in run.ledger.records(batch.stage, ids, batch.name).to_dicts():
+        for record in run.ledger.records(batch.stage, ids).to_dicts():
             attempts[record["call_id"]].append(read_attempt(record, output))
         return rows, attempts
 
@@ -292,7 +292,7 @@ def _write(
 ) -> Manifest:
     workspace = run.workspace
     ids = pl.Series("call_id", [row["call_id"] for row in rows], pl.String)
-    records = run.ledger.records(batch.stage, ids, batch.name)
+    records = run.ledger.records(batch.stage, ids)
     answered = []
     for row in rows:
         good = next((a for a in attempts[row["call_id"]] if a.value is not None), None)

@@ -6,7 +6,7 @@ half-way and one that was not go on in the same way.
 
 import asyncio
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Protocol
@@ -28,7 +28,7 @@ BACKOFF_S, BACKOFF_MAX_S = 0.5, 60.0
 
 
 class AsksModels(Protocol):
-    async def ask(self, model: Model, request: Request) -> Reply: ...
+    async def ask(self, model: Model, request: Request, keep: Callable[[Reply], Awaitable[None]]) -> Reply: ...
 
 
 class KeepsRecords(Protocol):
@@ -202,19 +202,20 @@ class Caller:
 
     async def _online(self, model: Model, request: Request, record: Record) -> Record:
         assert self.pool is not None
-        reply = await self.pool.ask(model, request)
-        entry = await self.keep(record, reply)
-        self.funds.settle(reply.most_usd or 0.0, (entry["cost_usd"] or 0.0) + (entry["most_usd"] or 0.0))
+        entry: Record = {}
+
+        async def keep(reply: Reply) -> None:
+            nonlocal entry
+            entry = await self.keep(record, reply)
+            self.funds.settle(reply.most_usd or 0.0, (entry["cost_usd"] or 0.0) + (entry["most_usd"] or 0.0))
+
+        await self.pool.ask(model, request, keep)
         return entry
 
     async def keep(self, record: Record, reply: Reply) -> Record:
         """The ledger's entry for a reply, durable when this returns."""
         entry = record | _entry(reply, self.ledger.run)
-        try:
-            await self.ledger.append(entry)
-        except OSError:
-            self.pool = None  # what cannot be kept is not asked for
-            raise
+        await self.ledger.append(entry)
         self.progress.attempt(entry)
         return entry
 

@@ -10,7 +10,7 @@ import asyncio
 from collections import Counter, defaultdict, deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -45,6 +45,8 @@ from tasks.models.prices import Prices, prices_of
 QUIET_S = 0.5  # a batch goes out when so long no call has come that could go with it
 CANARY = 5  # calls that go first where the vendor has not seen their schema
 _AT_ONCE = 500  # results that are written to the ledger together
+_ANY_CLOCK = timedelta(days=7)  # so far ours may have been ahead when a batch was created
+_NOT_FOUND = "not found"  # in place of the vendor's word: at the first look it may still be making the batch
 
 Keep = Callable[[Record, Reply], Awaitable[Record]]
 
@@ -72,7 +74,9 @@ class Desk:
         self._clients: dict[str, BatchClient] = {}
         self._open: dict[str, VendorBatch] = {}
         self._in_batch: dict[str, str] = {}  # a call's id, and the open batch that it is in
+        self._known: set[str] = set()  # the vendors' ids of this workspace's batches
         self._asked: dict[str, asyncio.Future[Record | None]] = {}
+        self._early: dict[str, Record] = {}  # what came for calls that were not asked yet
         self._queues: dict[tuple[str, str | None], deque[_Item]] = defaultdict(deque)
         self._sending: set[tuple[str, str | None]] = set()
         self._seen: set[tuple[str, str | None]] = set()
@@ -85,14 +89,17 @@ class Desk:
 
     async def __aenter__(self) -> Self:
         for batch in await asyncio.to_thread(load_batches, self._root):
+            if batch.vendor_batch:
+                self._known.add(batch.vendor_batch)
             if batch.open:
-                self._take_up(batch, await asyncio.to_thread(load_calls, self._root, batch.submission))
+                self._take_up(batch, await asyncio.to_thread(load_calls, self._root, batch))
                 self._budget.restore(batch.most_usd)
             elif batch.counts.get(Outcome.OK):
                 self._seen.add(self._schema_key(batch))
         followed = [self._start(self._follow(batch)) for batch in list(self._open.values())]
         if not self._wait and followed:
             await asyncio.wait(followed)
+            self._early.clear()  # who asks from now on has read the ledger after them
         return self
 
     async def __aexit__(
@@ -110,6 +117,9 @@ class Desk:
         Raises ``Unsent`` where the call cannot go out, ``Requeued`` where its batch was not taken.
         """
         call_id = record["call_id"]
+        early = self._early.pop(call_id, None)
+        if early is not None and early["attempt"] == record["attempt"]:
+            return early  # it came after the ledger was read for this call
         if model.name in self.stopped:
             raise Unsent(self.stopped[model.name])
         if call_id in self._in_batch and not self._wait:
@@ -130,8 +140,8 @@ class Desk:
         return await answered
 
     def holds(self, call_id: str) -> bool:
-        """Whether the call is in a vendor batch that is not collected: it must not be asked in another way."""
-        return call_id in self._in_batch
+        """Whether the call is in a vendor batch, or was until now: it must not be asked in another way."""
+        return call_id in self._in_batch or call_id in self._early
 
     def left_open(self, batch: str) -> int:
         """Calls of an annotation batch in vendor batches that this run does not wait for."""
@@ -197,12 +207,21 @@ class Desk:
             sum(item.most_usd for item in items),
             canary,
         )
+        try:
+            return await self._create(batch, model, client, items, lines)
+        except Exception as error:
+            self._end([item.record["call_id"] for item in items], error)
+            raise
+
+    async def _create(
+        self, batch: VendorBatch, model: Model, client: BatchClient, items: list[_Item], lines: list[bytes]
+    ) -> VendorBatch | None:
         calls = [item.record | {"most_usd": item.most_usd} for item in items]
-        await asyncio.to_thread(save_calls, self._root, submission, calls)
+        await asyncio.to_thread(save_calls, self._root, batch.submission, calls)
         await asyncio.to_thread(save_state, self._root, batch)
         self._take_up(batch, calls)
         try:
-            batch.vendor_batch = await client.create(submission, model.bare, lines)
+            batch.vendor_batch = await client.create(batch.submission, model.bare, lines)
         except BatchFailure as failure:
             if failure.reply.outcome not in UNANSWERED:
                 await self._void(batch, Unsent(self._refused(model, failure.reply)))
@@ -212,8 +231,7 @@ class Desk:
                 return None
             # There may be a batch all the same: look for it before anything is sent again.
         else:
-            batch.state = RUNNING
-            await asyncio.to_thread(save_state, self._root, batch)
+            await self._created(batch)
         if self._wait:
             self._start(self._follow(batch))
         else:
@@ -296,14 +314,16 @@ class Desk:
 
     async def _look(self, batch: VendorBatch, client: BatchClient) -> None:
         if batch.state == CREATING:
-            others = {other.vendor_batch for other in self._open.values() if other.vendor_batch}
-            since = datetime.fromisoformat(batch.created_at)
-            batch.vendor_batch = await client.find(batch.submission, batch.items, since, others=others)
+            since = min(datetime.fromisoformat(batch.created_at), datetime.now(UTC)) - _ANY_CLOCK
+            batch.vendor_batch = await client.find(batch.submission, batch.items, since, others=self._known)
             if batch.vendor_batch is None:
-                await self._void(batch, Requeued())
+                if batch.status == _NOT_FOUND:
+                    await self._void(batch, Requeued())
+                else:
+                    batch.status, batch.looked_at = _NOT_FOUND, now()
+                    await asyncio.to_thread(save_state, self._root, batch)
                 return
-            batch.state = RUNNING
-            await asyncio.to_thread(save_state, self._root, batch)
+            await self._created(batch)
         assert batch.vendor_batch is not None
         looked = await client.look(batch.vendor_batch)
         batch.status, batch.looked_at = looked.status, now()
@@ -314,12 +334,19 @@ class Desk:
         else:
             await asyncio.to_thread(save_state, self._root, batch)
 
+    async def _created(self, batch: VendorBatch) -> None:
+        """Its id is known: on disk before anything else is done."""
+        assert batch.vendor_batch is not None
+        batch.state = RUNNING
+        self._known.add(batch.vendor_batch)
+        await asyncio.to_thread(save_state, self._root, batch)
+
     # Collect and reconcile
 
     async def _collect(self, batch: VendorBatch, client: BatchClient, error: Reply | None) -> None:
         """Every item's result into the ledger, then the batch is collected. Done again, it adds nothing."""
         assert batch.vendor_batch is not None
-        calls = {call["call_id"]: call for call in await asyncio.to_thread(load_calls, self._root, batch.submission)}
+        calls = {call["call_id"]: call for call in await asyncio.to_thread(load_calls, self._root, batch)}
         kept = await asyncio.to_thread(self._kept, batch.vendor_batch, list(calls.values()))
         counts = Counter(str(record["outcome"]) for record in kept.values())
         spent = 0.0  # what an interrupted collection has written is in the ledger's sum
@@ -386,7 +413,9 @@ class Desk:
     def _answer(self, call_id: str, record: Record | None) -> None:
         self._in_batch.pop(call_id, None)
         waiting = self._asked.pop(call_id, None)
-        if waiting is not None and not waiting.done():
+        if waiting is None and record is not None:
+            self._early[call_id] = {name: value for name, value in record.items() if name != "raw"}
+        elif waiting is not None and not waiting.done():
             waiting.set_result(record)
 
     def _end(self, call_ids: Sequence[str], error: Exception) -> None:
@@ -430,7 +459,7 @@ class Desk:
         batch.state = VOID
         await asyncio.to_thread(save_state, self._root, batch)
         self._budget.settle_batch(batch.most_usd, 0.0)
-        calls = await asyncio.to_thread(load_calls, self._root, batch.submission)
+        calls = await asyncio.to_thread(load_calls, self._root, batch)
         self._let_go(batch, calls)
         if error is None:
             for call in calls:

@@ -82,7 +82,7 @@ class GoogleBatches:
             source = {"fileName": await self._upload(name, items)}
         path = model if model.startswith(("models/", "tunedModels/")) else f"models/{model}"
         batch = {"batch": {"displayName": name, "inputConfig": source}}
-        return id_of(self._json(await self._ask("post", f"{path}:batchGenerateContent", batch, TRANSFER_S)), "name")
+        return id_of(said(await self._ask("post", f"{path}:batchGenerateContent", batch, TRANSFER_S)), "name")
 
     async def find(
         self, submission: str, items: int, since: datetime, *, others: Collection[str] = frozenset()
@@ -90,7 +90,7 @@ class GoogleBatches:
         """In all pages, since the API promises no order."""
         query: dict[str, Any] = {"pageSize": PAGE}
         while True:
-            page = self._json(await self._ask("get", f"batches?{urlencode(query)}"))
+            page = said(await self._ask("get", f"batches?{urlencode(query)}"))
             for batch in objects(page.get("operations")):
                 if dig(batch, "metadata", "displayName") == f"criticgen-{submission}":
                     return id_of(batch, "name")
@@ -101,17 +101,17 @@ class GoogleBatches:
 
     async def look(self, batch: str) -> Looked:
         body = await self._ask("get", batch)
-        job = self._json(body)
+        job = said(body)
         status = word(dig(job, "metadata", "state")) or ""
         kind = status.removeprefix("BATCH_STATE_").removeprefix("JOB_STATE_")
         error = None
         if kind == "FAILED" and _output(job) is None:
-            error = safe(_failed(raw_part(body, "error"), job.get("error")), self._key)
+            error = safe(_failed(raw_part(body, "error"), job.get("error")))
         return Looked(kind in _ENDED, status, error)
 
     async def results(self, batch: str) -> AsyncGenerator[Result, None]:
         body = await self._ask("get", batch, seconds=TRANSFER_S)
-        job = self._json(body)
+        job = said(body)
         output = _output(job)
         if output is None:
             return
@@ -137,24 +137,21 @@ class GoogleBatches:
         await self._session.close()
 
     async def _ask(self, method: str, path: str, body: Json | None = None, seconds: float | None = None) -> str:
-        """The body of the answer, as it came."""
+        """The body of the answer, without the API key."""
         seconds = seconds or self._timeout_s
         try:
             async with asyncio.timeout(seconds):
                 answer = await self._sdk._api_client.async_request(method, path, body or {}, None)
         except Exception as error:
             raise await failure(error, self._key, seconds) from None
-        return answer.body or ""
+        return without_key(answer.body or "", self._key)
 
     def _inlined_in(self, body: str, *output: str) -> list[str]:
         try:
             inlined = raw_part(body, *output, "inlinedResponses", "inlinedResponses")
-            return list(raw_items(without_key(inlined or "", self._key)))
+            return list(raw_items(inlined or ""))
         except ValueError as error:
             raise BatchFailure(Reply(Outcome.CONNECTION, error=f"the results cannot be read: {error}")) from None
-
-    def _json(self, body: str) -> Json:
-        return said(body, self._key)
 
     async def _upload(self, name: str, items: Sequence[bytes]) -> str:
         """The name of an uploaded file of these lines. The SDK sends it in pieces."""
@@ -184,7 +181,7 @@ class GoogleBatches:
             lines.seek(0)
             for line in lines:
                 if line := line.strip():
-                    yield without_key(decode(line), self._key)
+                    yield decode(line, self._key)
 
 
 class _Lines(io.BytesIO):

@@ -50,7 +50,6 @@ class OpenAIBatches:
     limits = BatchLimits(items=50_000, bytes=195_000_000)  # of 200 MB
 
     def __init__(self, endpoint: Endpoint, key: str) -> None:
-        self._key = key
         self._wire = SdkWire(openai.sdk(patient(endpoint), key, CONNECTIONS), key, endpoint.timeout_s)
         self._url: str
         self._body: Callable[[str, Request], Body]
@@ -108,7 +107,7 @@ class OpenAIBatches:
         status = word(job.get("status")) or ""
         error = None
         if status == "failed" and not _files(job):
-            error = safe(_why(job), self._key)
+            error = safe(_why(job))
         return Looked(status in _ENDED, status, error)
 
     async def results(self, batch: str) -> AsyncGenerator[Result, None]:

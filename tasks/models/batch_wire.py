@@ -57,7 +57,7 @@ class SdkWire:
             answer = await self._sdk.get(url, cast_to=self._answer_type, stream=True)
             try:
                 async for line in split(answer.aiter_bytes()):
-                    yield without_key(decode(line), self._key)
+                    yield decode(line, self._key)
             finally:
                 await answer.aclose()
         except Exception as error:
@@ -73,7 +73,7 @@ class SdkWire:
                 answer = await call
         except Exception as error:
             raise await failure(error, self._key, seconds) from None
-        return said(decode(answer.content), self._key)
+        return said(decode(answer.content, self._key))
 
 
 def patient(endpoint: Endpoint) -> Endpoint:
@@ -81,11 +81,11 @@ def patient(endpoint: Endpoint) -> Endpoint:
     return endpoint.model_copy(update={"timeout_s": max(SILENCE_S, endpoint.timeout_s)})
 
 
-def said(body: str, key: str) -> Json:
-    """The JSON object of a successful answer."""
+def said(body: str) -> Json:
+    """The JSON object of a successful answer, whose API key is out of it already."""
     value = load_object(body)
     if value is None:
-        raise BatchFailure(safe(Reply(Outcome.CONNECTION, raw=body, error=BROKEN), key))
+        raise BatchFailure(Reply(Outcome.CONNECTION, raw=body, error=BROKEN))
     return value
 
 
@@ -93,16 +93,16 @@ async def failure(error: Exception, key: str, seconds: float) -> BatchFailure:
     """The failure that an SDK's exception is; ``seconds`` are those that a time-out waited."""
     answer: Any = getattr(error, "response", None)
     if hasattr(answer, "status_code"):  # httpx2
-        reply = reply_to_error(answer.status_code, decode(answer.content), answer.headers)
+        reply = reply_to_error(answer.status_code, decode(answer.content, key), answer.headers)
     elif hasattr(answer, "status"):  # aiohttp
-        reply = reply_to_error(answer.status, await answer.text(), answer.headers)
+        reply = reply_to_error(answer.status, without_key(await answer.text(), key), answer.headers)
     else:
-        reply = reply_to_exception(error)
+        reply = reply_to_exception(error, key)
         if reply.outcome is Outcome.TIMEOUT:
             reply = replace(reply, error=f"no answer within {seconds:g} s")
-        return BatchFailure(safe(reply, key))
+        return BatchFailure(safe(reply))
     request_id = header(answer.headers, "x-request-id", "request-id")
-    return BatchFailure(safe(replace(reply, request_id=request_id), key))
+    return BatchFailure(safe(replace(reply, request_id=without_key(request_id, key) if request_id else None)))
 
 
 def id_of(value: Json, name: str = "id") -> str:
@@ -125,13 +125,9 @@ def read_result(line: str, id_in: Callable[[Json], str | None], reply_in: Callab
     return Result(id_in(value), safe(reply), line)
 
 
-def safe(reply: Reply, key: str = "") -> Reply:
-    """The reply without the API key, and without what looks like one in its error."""
-    return replace(
-        reply,
-        error=None if reply.error is None else without_any_key(without_key(reply.error, key)),
-        raw=None if reply.raw is None else without_key(reply.raw, key),
-    )
+def safe(reply: Reply) -> Reply:
+    """The reply, whose API key is out of it already, without what looks like a key in its error."""
+    return replace(reply, error=None if reply.error is None else without_any_key(reply.error))
 
 
 def encoded(make: Callable[[], Json], *, ascii: bool = False) -> bytes:

@@ -32,7 +32,7 @@ from typing import Any
 
 import orjson
 
-from tasks.models.envelope import clean, header, load_object, string
+from tasks.models.envelope import clean, header, load_object, string, without_key
 from tasks.models.exchange import Reply
 from tasks.models.outcomes import Outcome
 
@@ -183,10 +183,11 @@ def outcome_of_exception(error: Exception) -> Outcome:
     return Outcome.REJECTED
 
 
-def reply_to_exception(error: Exception) -> Reply:
-    """The reply for a call that got no answer. The text names the cause and never holds a header."""
+def reply_to_exception(error: Exception, key: str = "") -> Reply:
+    """The reply for a call that got no answer. The text names the cause, without the API key: a line that is no
+    HTTP, or the place that a redirect names, stands in it."""
     root = _chain(error)[-1]
-    detail = " ".join(clean(str(root)).split())
+    detail = " ".join(clean(without_key(str(root), key)).split())
     text = f"{type(root).__name__}: {detail}" if detail else type(root).__name__
     return Reply(outcome_of_exception(error), error=text[:_MESSAGE_LENGTH])
 

@@ -88,10 +88,10 @@ class PostingClient:
         except Exception as error:
             answer = getattr(error, "response", None)
             if answer is None:
-                return finished(reply_to_exception(error), request, self._key, self._timeout_s)
-            reply = reply_to_error(answer.status_code, decode(answer.content), answer.headers)
+                return finished(reply_to_exception(error, self._key), request, self._key, self._timeout_s)
+            reply = reply_to_error(answer.status_code, decode(answer.content, self._key), answer.headers)
         else:
-            reply = self._read(decode(answer.content))
+            reply = self._read(decode(answer.content, self._key))
         return finished(reply, request, self._key, self._timeout_s, answer.headers)
 
     async def aclose(self) -> None:
@@ -101,11 +101,11 @@ class PostingClient:
 def finished(
     reply: Reply, request: Request, key: str, timeout_s: float, headers: Mapping[str, str] | None = None
 ) -> Reply:
-    """The reply with the vendor's request id, with sizes where sizes are the matter, and without the API key.
+    """The reply with the vendor's request id, with sizes where sizes are the matter, and without what looks like a key.
 
-    A request id or an exception's text cannot hold it: no header of a request is ever read.
+    The API key itself is out of it already, but for the request id.
     """
-    request_id = header(headers or {}, "x-request-id", "request-id", "X-Request-Id") or reply.request_id
+    request_id = header(headers or {}, "x-request-id", "request-id", "X-Request-Id")
     error = reply.error
     if reply.outcome is Outcome.TIMEOUT:
         error = f"no answer within {timeout_s:g} s"
@@ -116,7 +116,6 @@ def finished(
     return replace(
         reply,
         pace=pace,
-        error=None if error is None else without_any_key(without_key(error, key)),
-        raw=None if reply.raw is None else without_key(reply.raw, key),
-        request_id=request_id,
+        error=None if error is None else without_any_key(error),
+        request_id=without_key(request_id, key) if request_id else reply.request_id,
     )

@@ -6,6 +6,7 @@ Nothing here raises for what a server can send. A body may be cut off, not JSON,
 import json
 import re
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 import orjson
@@ -13,13 +14,14 @@ import orjson
 BROKEN = "a successful answer whose body is cut off or not JSON"
 
 _LARGEST_COUNT = 2**63 - 1  # a 64-bit column of the ledger
-_SHORTEST_KEY = 8
+_SHORTEST_KEY, _SHORTEST_WORD = 8, 20  # characters; a word has no digit
+_DEEPEST = 8  # backslashes before one character of a key: more than JSON in JSON in JSON has
 _KEY_LIKE = re.compile(r"\b(?:sk|xai|gsk|AIza)[-_][\w*-]{8,}|\bAIza[\w*-]{8,}")
 
 
-def decode(body: bytes) -> str:
-    """The body as text. Bytes that are not UTF-8 stay readable as ``\\xNN``."""
-    return body.decode("utf-8", "backslashreplace")
+def decode(body: bytes, key: str = "") -> str:
+    """The body as text, without the API key. Bytes that are not UTF-8 stay readable as ``\\xNN``."""
+    return without_key(body.decode("utf-8", "backslashreplace"), key)
 
 
 def load(body: str) -> Any:
@@ -98,13 +100,26 @@ def clean(text: str) -> str:
 
 
 def without_key(text: str, key: str) -> str:
-    """The text without the API key. A stand-in of a few letters is no secret, and may be a word of the text."""
-    if len(key) < _SHORTEST_KEY:
+    """The text without the API key: plain, as JSON escapes it, in JSON in JSON too, or as URLs do.
+
+    A stand-in of a few letters is no secret, and may be a word of the text.
+    """
+    if len(key) < (_SHORTEST_KEY if any(map(str.isdigit, key)) else _SHORTEST_WORD):
         return text
-    in_json = json.dumps(key)[1:-1], json.dumps(key, ensure_ascii=False)[1:-1]
-    for form in (key, *in_json):
-        text = text.replace(form, "[key]")
-    return text
+    return _in_text(key, "%" in text or r"\u00" in text).sub("[key]", text)
+
+
+@cache
+def _in_text(key: str, escaped: bool) -> re.Pattern[str]:
+    """Finds the key in a text; ``escaped``: also where letters and digits, which need not be, are escaped."""
+
+    def one(character: str) -> str:
+        plain = re.escape(character)
+        if character.isalnum() and not escaped:
+            return plain
+        return rf"(?:\\{{0,{_DEEPEST}}}{plain}|(?:%|\\{{1,{_DEEPEST}}}u00)(?i:{ord(character):02x}))"
+
+    return re.compile("".join(map(one, key)))
 
 
 def without_any_key(text: str) -> str:

@@ -14,7 +14,20 @@ import aiohttp
 from tasks.config import Endpoint
 from tasks.models.classify import reply_to_error, reply_to_exception
 from tasks.models.client import CALL_ID_HEADER, CONNECT_S, KEEP_ALIVE_S, Body, finished
-from tasks.models.envelope import BROKEN, clean, count, decode, dig, joined, load_object, objects, string, total, word
+from tasks.models.envelope import (
+    BROKEN,
+    clean,
+    count,
+    decode,
+    dig,
+    joined,
+    load_object,
+    objects,
+    string,
+    total,
+    without_key,
+    word,
+)
 from tasks.models.exchange import Reply, Request, Usage
 from tasks.models.outcomes import Outcome
 from tasks.models.output_schema import schema_for
@@ -56,12 +69,12 @@ class GoogleClient:
         except Exception as error:
             response = getattr(error, "response", None)
             if not isinstance(response, Answer):
-                return finished(reply_to_exception(error), request, self._key, self._timeout_s)
+                return finished(reply_to_exception(error, self._key), request, self._key, self._timeout_s)
             headers = response.headers
-            reply = reply_to_error(response.status, await response.text(), headers)
+            reply = reply_to_error(response.status, without_key(await response.text(), self._key), headers)
         else:
             body = answer.sdk_http_response.body if answer.sdk_http_response else None
-            reply = read(body or "")
+            reply = read(without_key(body or "", self._key))
         return finished(reply, request, self._key, self._timeout_s, headers)
 
     async def aclose(self) -> None:

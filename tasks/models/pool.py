@@ -6,6 +6,7 @@ async with ModelPool(config) as pool:
 
 import asyncio
 import os
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from importlib import import_module
 from types import TracebackType
@@ -17,6 +18,7 @@ from tasks.models.batch import BatchClient
 from tasks.models.client import Client
 from tasks.models.exchange import Message, Reply, Request, Unsent
 from tasks.models.limiter import Limiter
+from tasks.models.logs import hide_in_logs
 from tasks.models.outcomes import REMEDIES, UNANSWERED, Outcome
 from tasks.models.prices import Prices, prices_of
 
@@ -67,6 +69,7 @@ class ModelPool:
         self._servers = served(config)
         self._clients: dict[str, Client] = {}
         self._models: dict[str, Asked] = {}
+        self._cannot_keep: str | None = None
         self.stopped: dict[str, str] = {}
 
     async def __aenter__(self) -> Self:
@@ -79,9 +82,14 @@ class ModelPool:
             _, client = self._clients.popitem()
             await client.aclose()
 
-    async def ask(self, model: Model, request: Request) -> Reply:
+    async def ask(
+        self, model: Model, request: Request, keep: Callable[[Reply], Awaitable[None]] | None = None
+    ) -> Reply:
         """Ask when the model's pace allows it, and again while it only says to wait.
 
+        The call gives up its place when ``keep`` has the reply: there are never more answers that are not kept than
+        calls may be in flight. Where it fails, no call is made any more, to any model: what cannot be kept is not
+        asked.
         ``latency_s`` is the time of the last call alone, without the wait. A reply of quota, auth or model_gone, and
         no success for the config's stall limit, stop the model. Raises ``Unsent`` for a stopped model, also where the
         call waited for its turn, and where the funds do not reach.
@@ -94,26 +102,41 @@ class ModelPool:
             asked.trying_since = None
         asked.in_hand += 1
         try:
-            return await self._until_answered(asked, client, model, request, most_usd)
+            return await self._until_answered(asked, client, model, request, most_usd, keep)
         finally:
             asked.in_hand -= 1
             asked.idle_since = clock()
 
     async def _until_answered(
-        self, asked: Asked, client: Client, model: Model, request: Request, most_usd: float | None
+        self,
+        asked: Asked,
+        client: Client,
+        model: Model,
+        request: Request,
+        most_usd: float | None,
+        keep: Callable[[Reply], Awaitable[None]] | None,
     ) -> Reply:
         while True:
             async with asked.limiter.slot(_expected_tokens(asked, request), request.rank):
-                if model.name in self.stopped:
-                    raise Unsent(self.stopped[model.name])
+                if (cause := self.stopped.get(model.name) or self._cannot_keep) is not None:
+                    raise Unsent(cause)
                 if self._funds is not None:
                     await self._funds.reserve(most_usd or 0.0)
                 reply = await self._once(asked, client, model, request)
-            reply = replace(reply, cost_usd=asked.prices.cost_usd(reply.usage), most_usd=most_usd)
-            if not REMEDIES[reply.outcome].waits:
-                return reply
+                reply = replace(reply, cost_usd=asked.prices.cost_usd(reply.usage), most_usd=most_usd)
+                if not REMEDIES[reply.outcome].waits:
+                    if keep is not None:
+                        await self._keep(reply, keep)
+                    return reply
             if self._funds is not None:
                 self._funds.settle(most_usd or 0.0, 0.0)
+
+    async def _keep(self, reply: Reply, keep: Callable[[Reply], Awaitable[None]]) -> None:
+        try:
+            await keep(reply)
+        except Exception as error:
+            self._cannot_keep = str(error)
+            raise
 
     async def _once(self, asked: Asked, client: Client, model: Model, request: Request) -> Reply:
         clock = asyncio.get_running_loop().time
@@ -222,8 +245,12 @@ def missing_keys(config: Config) -> list[str]:
 
 
 def key_of(endpoint: Endpoint) -> str:
-    """The server's API key, or a stand-in where it asks for none."""
-    return os.environ[endpoint.key_env].strip() if endpoint.key_env else NO_KEY
+    """The server's API key, or a stand-in where it asks for none. No log shows it from now on."""
+    if endpoint.key_env is None:
+        return NO_KEY
+    key = os.environ[endpoint.key_env].strip()
+    hide_in_logs(key)
+    return key
 
 
 async def ping(model: Model, pool: ModelPool) -> Reply:

@@ -195,3 +195,21 @@ def test_a_batch_that_cannot_be_looked_at_is_left_for_another_run(
     place = build_without_prefect(config, root)
     assert reconciles(status(place))
     assert set(simulator.answered().values()) == {1}
+
+
+def test_where_no_call_sent_ahead_is_ok_the_others_are_not_sent(
+    tmp_path: Path, config_file: ConfigFile, simulator: Simulator
+) -> None:
+    config, root = load(config_file(**BATCH, limit=3), "shard_size=6"), tmp_path / "w"
+    simulator.post("knobs", {"fault_refusal.sim-judge-a": 1})
+    with pytest.raises(
+        BatchesFailed, match=r"none of the 5 calls that were sent ahead in a vendor batch was ok .refused 5"
+    ):
+        build_without_prefect(config, root)
+    simulator.post("knobs", {"fault_refusal.sim-judge-a": 0})
+    assert simulator.get("stats")["received_by_model"]["sim-judge-a"] == 5
+    assert simulator.get("stats")["received_by_model"]["sim-judge-b"] > 50
+    place = build_without_prefect(config, root)
+    assert reconciles(status(place))
+    refused = place.read_table("calls").filter(outcome="refused")
+    assert len(refused) == 5

@@ -1,6 +1,7 @@
 """What happens to one call: a pure function of its attempts, and a ledger record before each is parsed."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Annotated
 
 import pytest
@@ -27,11 +28,12 @@ class Pool:
         self.replies = list(replies)
         self.asked: list[Request] = []
 
-    async def ask(self, model: Model, request: Request) -> Reply:
+    async def ask(self, model: Model, request: Request, keep: Callable[[Reply], Awaitable[None]]) -> Reply:
         self.asked.append(request)
         reply = self.replies.pop(0)
         if isinstance(reply, Unsent):
             raise reply
+        await keep(reply)
         return reply
 
 

@@ -248,3 +248,40 @@ def test_a_key_that_no_header_takes_is_no_key(monkeypatch, key):
     monkeypatch.setenv("OPENAI_API_KEY", key)
     monkeypatch.setenv("ANTHROPIC_API_KEY", " sk-good \n")
     assert missing_keys(config_of("real")) == ["OPENAI_API_KEY"]
+
+
+def test_there_are_never_more_answers_unkept_than_calls_may_be_in_flight(monkeypatch, request_of):
+    canned(monkeypatch, OK)
+    most = now = 0
+
+    async def keep(reply):
+        nonlocal most, now
+        now += 1
+        most = max(most, now)
+        await asyncio.sleep(0.02)
+        now -= 1
+
+    async def run():
+        async with ModelPool(local("http://127.0.0.1:7", limits={"default": {"max_concurrency": 3}})) as pool:
+            await asyncio.gather(*(pool.ask(Model(name="local/sim-m"), request_of(), keep) for _ in range(20)))
+
+    asyncio.run(run())
+    assert most == 3
+
+
+def test_what_cannot_be_kept_is_not_asked_any_more_of_any_model(monkeypatch, request_of):
+    client = canned(monkeypatch, OK)
+
+    async def keep(reply):
+        raise OSError(28, "No space left on device")
+
+    async def run():
+        async with ModelPool(local("http://127.0.0.1:7", limits={"default": {"max_concurrency": 1}})) as pool:
+            calls = [pool.ask(Model(name="local/sim-m"), request_of(), keep) for _ in range(9)]
+            found = await asyncio.gather(*calls, return_exceptions=True)
+            with pytest.raises(Unsent, match="No space left on device"):
+                await pool.ask(Model(name="local/sim-j"), request_of(), keep)
+            return found
+
+    assert [type(error) for error in asyncio.run(run())] == [OSError, *[Unsent] * 8]
+    assert client.asked == 1
