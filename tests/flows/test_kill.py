@@ -154,12 +154,12 @@ def test_a_budget_holds_over_all_kills(
     config = config_file(**SMALL | transport, limits={"default": {"max_concurrency": 2}})
     assert forked.live(config, tmp_path / "whole", simulator, None, None) == 0
     whole = billed(simulator, of_price=of_price)
-    books = [Books(simulator, tmp_path / f"w{n}", in_flight) for n in range(3)]
+    books = [Books(simulator, tmp_path / f"w{n}", in_flight) for n in range(4)]
     reached = 0
     for book in books:
         simulator.post("reset")
-        budget = rng.uniform(0.5, 4) * whole
-        for fall in [*falls(rng, SPENDING, 3, kept=12), None]:
+        budget = rng.uniform(1, 5) * whole
+        for fall in [*falls(rng, SPENDING, 3, kept=5), None]:
             status = forked.live(config, book.root, simulator, fall, None, f"budget_usd={budget}")
             assert billed(simulator, of_price=of_price) <= budget
             if status == KILLED:

@@ -1,4 +1,4 @@
-"""No API key is found anywhere: in no file of the workspace, log, error or command's output, nor in what Prefect has."""
+"""No API key is found anywhere: in no file of the workspace, log, error or output of a command, nor in Prefect."""
 
 import json
 import logging
