@@ -62,6 +62,13 @@ STEPS: Places = {
     "tasks.export:_write_jsonl": 4,
 }
 SPENDING: Places = {"tasks.budget:write_bytes": 2, "tasks.calls:Caller.keep": 4, "os:fsync": 6}
+SPENDING_IN_BATCHES: Places = {
+    "tasks.budget:write_bytes": 1,
+    "tasks.vendor_batches:save_state": 3,
+    "tasks.vendor_batches:Desk._collect": 1,
+    "tasks.calls:Caller.keep": 4,
+    "os:fsync": 6,
+}
 
 
 @pytest.fixture(scope="module")
@@ -139,7 +146,9 @@ def test_kills_while_vendor_batches_run(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("transport", "of_price", "in_flight"), [({}, 1.0, 4 * 2), (BATCH, 0.5, 0)], ids=["online", "batch"]
+    ("transport", "of_price", "in_flight", "places", "kept"),
+    [({}, 1.0, 4 * 2, SPENDING, 5), (BATCH, 0.5, 0, SPENDING_IN_BATCHES, 0)],
+    ids=["online", "batch"],
 )
 def test_a_budget_holds_over_all_kills(
     tmp_path: Path,
@@ -149,6 +158,8 @@ def test_a_budget_holds_over_all_kills(
     transport: dict[str, Any],
     of_price: float,
     in_flight: int,
+    places: Places,
+    kept: int,
 ) -> None:
     rng = random.Random(20261203)
     config = config_file(**SMALL | transport, limits={"default": {"max_concurrency": 2}})
@@ -158,8 +169,8 @@ def test_a_budget_holds_over_all_kills(
     reached = 0
     for book in books:
         simulator.post("reset")
-        budget = rng.uniform(1, 5) * whole
-        for fall in [*falls(rng, SPENDING, 3, kept=5), None]:
+        budget = rng.uniform(1, 8) * whole
+        for fall in [*falls(rng, places, 3, kept=kept), None]:
             status = forked.live(config, book.root, simulator, fall, None, f"budget_usd={budget}")
             assert billed(simulator, of_price=of_price) <= budget
             if status == KILLED:
