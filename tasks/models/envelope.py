@@ -14,7 +14,7 @@ import orjson
 BROKEN = "a successful answer whose body is cut off or not JSON"
 
 _LARGEST_COUNT = 2**63 - 1  # a 64-bit column of the ledger
-_SHORTEST_KEY, _SHORTEST_WORD = 8, 20  # characters; a word has no digit
+_SHORTEST_KEY, _SHORTEST_WORD = 8, 12  # characters; a word has no digit
 _DEEPEST = 8  # backslashes before one character of a key: more than JSON in JSON in JSON has
 _KEY_LIKE = re.compile(r"\b(?:sk|xai|gsk|AIza)[-_][\w*-]{8,}|\bAIza[\w*-]{8,}")
 
