@@ -2,7 +2,7 @@
 
 import orjson
 
-from storage.workspace import Workspace, WorkspaceError
+from storage.workspace import Workspace, WorkspaceError, write_bytes
 from tasks import batches, curation, questions
 from tasks.answers import ANSWERS
 from tasks.batches import Batch, Retry, Stage
@@ -23,6 +23,11 @@ def config_of(workspace: Workspace) -> Config:
         return Config.model_validate(orjson.loads(path.read_bytes()))
     except (OSError, ValueError) as error:
         raise WorkspaceError(f"{path}: cannot be read ({error}); `criticgen run CONFIG` writes it") from None
+
+
+def keep_config(workspace: Workspace, config: Config) -> None:
+    """Make these the settings of the workspace's last run."""
+    write_bytes(workspace.root / "config.json", orjson.dumps(config.model_dump(), option=orjson.OPT_INDENT_2))
 
 
 def chain(config: Config, shard: str) -> list[Batch]:
