@@ -5,7 +5,7 @@ DATA := $(if $(CRITICGEN_TEST_DATA),$(CRITICGEN_TEST_DATA),$(wildcard ../shared/
 export CRITICGEN_TEST_DATA := $(if $(DATA),$(abspath $(DATA)),)
 MODEL := $(BIN)/.local-model
 
-.PHONY: install run test check bench local lock
+.PHONY: install run serve test check bench local lock
 
 install: $(BIN)/.installed
 
@@ -26,6 +26,9 @@ check: install
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
 	$(BIN)/mypy
+
+serve: install
+	$(BIN)/criticgen serve
 
 bench: install
 	$(BIN)/python -m tests.benchmarks

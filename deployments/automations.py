@@ -17,10 +17,12 @@ from prefect.events.schemas.automations import EventTrigger, Posture
 from prefect.events.schemas.events import ResourceSpecification
 from pydantic import SecretStr
 
-SILENCE_S = 90
+SILENCE_S = 420  # two heartbeats of Prefect's own pace, and a minute
 # The names of the states in which a flow run of ours can end or rest.
 ENDS = ("Completed", "Failed", "Cancelled", "Crashed", "Waiting", "Skipped", "NothingToDo", "Suspended", "Paused")
-MESSAGE = '{"event": "{{ event.event }}", "data_set": "{{ event.resource.name }}", "payload": {{ event.payload | tojson }}}'
+EVENTS = ("batch.failed", "model.stopped", "budget.reached", "run.finished")
+MESSAGE = """{"event": "{{ event.event }}", "data_set": "{{ event.resource['prefect.resource.name'] }}",
+"told": {{ event.payload | tojson }}}"""
 
 
 def crashed_without_heartbeat() -> Automation:
@@ -46,7 +48,7 @@ def tell_webhook(url: str) -> Automation:
     return Automation(
         name="criticgen: tell the webhook",
         trigger=EventTrigger(
-            expect={f"criticgen.{name}" for name in ("batch.failed", "model.stopped", "budget.reached", "run.finished")},
+            expect={f"criticgen.{name}" for name in EVENTS},
             match=ResourceSpecification({"prefect.resource.id": ["criticgen.data-set.*"]}),
             posture=Posture.Reactive,
             threshold=1,

@@ -9,33 +9,28 @@ All of them listen on 127.0.0.1 and end with this process, however it ends. Thei
 import argparse
 import os
 import signal
-import subprocess
 import sys
 import time
 from contextlib import ExitStack
 from pathlib import Path
 
+from deployments.deploy import POOL, deploy
 from flows.processes import python_module
 from flows.server import own_server
 from storage.errors import UserError
 
 FOLDER = Path("workspaces/.prefect")
-POOL = "criticgen"
-YAML = Path(__file__).parent / "prefect.yaml"
 
 
 def serve(port: int, dashboard_port: int, workers: int) -> None:
     """Start everything, print the addresses, and wait. Raises ``UserError`` where a part does not start or ends."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    os.environ.setdefault("CRITICGEN_HOME", str(Path.cwd()))
     os.environ.setdefault("CRITICGEN_DASHBOARD_URL", f"http://127.0.0.1:{dashboard_port}")
     os.environ |= {"PREFECT_SERVER_ANALYTICS_ENABLED": "false", "DO_NOT_TRACK": "1"}
     print("Starting ...", file=sys.stderr, flush=True)
     with ExitStack() as stack:
         url = stack.enter_context(own_server(FOLDER, port))
-        _prefect("work-pool", "create", POOL, "--type", "process", "--overwrite")
-        _prefect("deploy", "--all", "--prefect-file", str(YAML))
-        _module("deployments.automations")
+        deploy()
         parts: dict[str, list[str]] = {}
         for number in range(workers):
             name = f"worker-{number}"
@@ -43,7 +38,7 @@ def serve(port: int, dashboard_port: int, workers: int) -> None:
         processes = {}
         for name, arguments in parts.items():
             log = stack.enter_context((FOLDER / f"{name.removeprefix('the ')}.log").open("wb"))
-            processes[name] = stack.enter_context(python_module(*arguments, stderr=log))
+            processes[name] = stack.enter_context(python_module(*arguments, log=log))
         print(f"Prefect:   {url.removesuffix('/api')}")
         print(f"Dashboard: {os.environ['CRITICGEN_DASHBOARD_URL']}")
         print(f"For commands in other terminals: export PREFECT_API_URL={url}")
@@ -52,17 +47,6 @@ def serve(port: int, dashboard_port: int, workers: int) -> None:
             time.sleep(0.5)
         ended = [name for name, process in processes.items() if process.poll() is not None]
     raise UserError(f"{' and '.join(ended)} ended; the logs are in {FOLDER}")
-
-
-def _prefect(*arguments: str) -> None:
-    _module("prefect", "--no-prompt", *arguments)
-
-
-def _module(*arguments: str) -> None:
-    command = [sys.executable, "-m", *arguments]
-    ended = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-    if ended.returncode:
-        raise UserError(f"`{' '.join(arguments)}` failed:\n{ended.stdout}")
 
 
 def main() -> None:

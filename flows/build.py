@@ -34,7 +34,7 @@ from prefect.states import Completed, Failed
 
 from flows.artifacts import publish
 from flows.orphans import settle_orphans
-from flows.plan import STAGES, batch_stands, chain, config_of, keep_config, nothing_wanted, prune
+from flows.plan import STAGES, batch_stands, chain, config_file, config_of, keep_config, nothing_wanted, prune
 from flows.progress import Progress
 from flows.simulator import with_simulator
 from flows.watch import tell, watched
@@ -67,7 +67,14 @@ class StillWaiting(Exception):
 def name_of_run() -> str:
     """The data set's name."""
     config = runtime.flow_run.parameters["config"]
-    return Path(config).stem if isinstance(config, str) else str(config.name)
+    try:
+        return str(_loaded(config).name)
+    except UserError:  # the run itself will say so
+        return str(config)
+
+
+def _loaded(config: Config | str) -> Config:
+    return load_config(config_file(Path(config))) if isinstance(config, str) else config
 
 
 @flow(name="build-dataset", flow_run_name=name_of_run, persist_result=False)
@@ -79,14 +86,13 @@ async def build_dataset(
     A retry of the flow run asks failed calls anew.
 
     Args:
-        config: The settings, or the path of a YAML file with them on the worker's machine.
+        config: The settings, or the path of a YAML file with them on the worker's machine (or demo.yaml).
         workspace: The data set's folder on the worker's machine.
         skip_bad_rows: Go on without source rows that cannot be used.
         wait: Wait for vendor batches. Without it the run submits and collects what it can, and a later one goes on.
     """
     retry = Retry() if runtime.flow_run.run_count > 1 else None
-    settings = load_config(Path(config)) if isinstance(config, str) else config
-    return await run_all(settings, Workspace(workspace), retry, skip_bad_rows=skip_bad_rows, wait=wait)
+    return await run_all(_loaded(config), Workspace(workspace), retry, skip_bad_rows=skip_bad_rows, wait=wait)
 
 
 async def run_where_free(

@@ -1,5 +1,8 @@
 """What a run has to do: the annotation batches of each shard, in order, and which of them stand already."""
 
+from importlib.resources import files
+from pathlib import Path
+
 import orjson
 
 from storage.workspace import Workspace, WorkspaceError, write_bytes
@@ -14,6 +17,12 @@ from tasks.trajectories import JUDGES, TRAJECTORIES, parts_of
 from tasks.unwanted import UNWANTED
 
 STAGES: dict[str, Stage] = {stage.name: stage for stage in (ANSWERS, RUBRICS, TRAJECTORIES, COVERAGE, JUDGES)}
+
+
+def config_file(path: Path) -> Path:
+    """The path, or that of the config which ships with the project under this name: demo.yaml, paper.yaml, ..."""
+    shipped = Path(str(files("deployments") / "configs")) / path
+    return shipped if path.name == str(path) and shipped.exists() and not path.exists() else path
 
 
 def config_of(workspace: Workspace) -> Config:

@@ -71,7 +71,7 @@ def own_server(folder: Path, port: int) -> Iterator[str]:
     env = {"PREFECT_API_DATABASE_CONNECTION_URL": f"sqlite+aiosqlite:///{folder.resolve()}/prefect.db"}
     with (folder / "server.log").open("wb") as log:
         arguments = ["prefect", "server", "start", "--host", "127.0.0.1", "--port", str(port)]
-        with python_module(*arguments, env=env | SETTINGS | os.environ, stderr=log) as process:
+        with python_module(*arguments, env=env | SETTINGS | os.environ, log=log) as process:
             _wait(url, process, folder / "server.log")
             os.environ["PREFECT_API_URL"] = url
             try:
