@@ -1,5 +1,7 @@
 """Child processes that end with their parent, however it ends."""
 
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -35,6 +37,7 @@ def python_module(
         try:
             process.wait(timeout=20)
         except subprocess.TimeoutExpired:
-            process.kill()
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
         if process.stdout is not None:
             process.stdout.close()

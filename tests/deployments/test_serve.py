@@ -22,6 +22,8 @@ from storage.workspace import Workspace
 from tasks.status import reconciles, status
 
 pytestmark = pytest.mark.slow
+# Beside the tests' own: with PostgreSQL several workers share the server.
+WORKERS = "1" if "PREFECT_API_DATABASE_CONNECTION_URL" in os.environ else "0"
 
 
 @dataclass
@@ -55,7 +57,7 @@ def simulator() -> Iterator[Simulator]:
 @pytest.fixture(scope="module")
 def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
     folder = tmp_path_factory.mktemp("serve")
-    options = ["--port", str(free_port()), "--dashboard-port", str(free_port()), "--workers", "0"]
+    options = ["--port", str(free_port()), "--dashboard-port", str(free_port()), "--workers", WORKERS]
     with subprocess.Popen(
         [sys.executable, "-m", "deployments.serve", *options],
         cwd=folder,
@@ -72,7 +74,11 @@ def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
 
 @contextmanager
 def worker(serving: Serving) -> Iterator["subprocess.Popen[bytes]"]:
-    env = os.environ | {"PREFECT_API_URL": serving.url, "PREFECT_WORKER_QUERY_SECONDS": "1"}
+    env = os.environ | {
+        "PREFECT_API_URL": serving.url,
+        "PREFECT_WORKER_QUERY_SECONDS": "1",
+        "CRITICGEN_DASHBOARD_URL": "http://127.0.0.1:8501",
+    }
     arguments = ["prefect", "worker", "start", "--pool", "criticgen", "--install-policy", "never"]
     with (serving.folder / "worker.log").open("wb") as log, python_module(*arguments, env=env, log=log) as process:
         yield process
@@ -147,7 +153,7 @@ def test_a_run_whose_worker_was_killed_is_ended_by_the_next(serving: Serving, si
         with suppress(ProcessLookupError):
             os.kill(holder_of(root), signal.SIGKILL)
     simulator.post("knobs", {"latency_s": 0})
-    assert state_of(serving.url, dead)[0] == "RUNNING"
+    assert state_of(serving.url, dead)[0] in ("RUNNING", "CRASHED")  # the other worker, where there is one, reports it
     with worker(serving):
         ended = start(serving.url, "build-dataset", config=config, workspace="workspaces/killed")
         assert wait_for(serving.url, ended)[0] == "COMPLETED"
