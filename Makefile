@@ -5,7 +5,7 @@ DATA := $(if $(CRITICGEN_TEST_DATA),$(CRITICGEN_TEST_DATA),$(wildcard ../shared/
 export CRITICGEN_TEST_DATA := $(if $(DATA),$(abspath $(DATA)),)
 MODEL := $(BIN)/.local-model
 
-.PHONY: install run test check bench local lock
+.PHONY: install run serve test test-postgres check bench local lock
 
 install: $(BIN)/.installed
 
@@ -21,11 +21,18 @@ run: install
 test: install
 	$(BIN)/python -m pytest
 
+# Debian: apt-get install postgresql
+test-postgres: install
+	$(BIN)/python tests/support/postgres.py $(BIN)/python -m pytest tests/deployments/test_serve.py tests/flows/test_prefect.py
+
 check: install
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
 	$(BIN)/mypy
+
+serve: install
+	$(BIN)/criticgen serve
 
 bench: install
 	$(BIN)/python -m tests.benchmarks

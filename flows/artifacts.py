@@ -1,13 +1,17 @@
-"""What Prefect shows of a run beside its states: per stage a table of counts and costs, progress, sample rows."""
+"""What Prefect shows of a run beside its states: per stage a table of counts and costs, and sample rows; the funnel."""
 
+import os
+import re
 from typing import Any
+from urllib.parse import urlencode
 
 import polars as pl
-from prefect.artifacts import acreate_markdown_artifact, acreate_progress_artifact, acreate_table_artifact
+from prefect.artifacts import acreate_link_artifact, acreate_markdown_artifact, acreate_table_artifact
 
 from flows.plan import STAGES
 from storage.workspace import Workspace
 from tasks.batches import Batch, Manifest
+from tasks.status import counts, funnel
 
 MAX_ROWS = 200  # the list call returns artifacts whole
 SAMPLES = 3
@@ -15,25 +19,33 @@ SAMPLE_CHARACTERS = 400
 
 
 async def publish(workspace: Workspace) -> None:
-    """Write each stage's artifacts from its manifests and tables."""
+    """Write each stage's artifacts from its manifests and tables, and the whole build's."""
     for name, stage in STAGES.items():
         manifests = workspace.manifests(name)
         if not manifests:
             continue
-        key = f"{workspace.info['name']}-{name}".lower().replace("_", "-").replace(".", "-")
-        wanted = sum(manifest["wanted"] for manifest in manifests)
-        ended = sum(manifest["wanted"] - manifest["todo"] for manifest in manifests)
         await acreate_table_artifact(
-            key=f"{key}-counts", table=[_row(m) for m in manifests[:MAX_ROWS]], description=f"{name}: counts and costs"
-        )
-        await acreate_progress_artifact(
-            progress=100.0 * ended / wanted if wanted else 100.0,
-            key=f"{key}-progress",
-            description=f"{name}: calls ended",
+            key=key_of(workspace, name, "counts"),
+            table=[_row(m) for m in manifests[:MAX_ROWS]],
+            description=f"{name}: counts and costs",
         )
         first = Batch(name, manifests[0]["shard"], manifests[0]["part"])
         rows = pl.read_parquet(workspace.table_path(stage.writes, *stage.file(first)), n_rows=SAMPLES)
-        await acreate_markdown_artifact(key=f"{key}-samples", markdown=_markdown(rows))
+        await acreate_markdown_artifact(key=key_of(workspace, name, "samples"), markdown=_markdown(rows))
+    steps = [
+        {"step": step.name, "in": step.entered, "out": step.left, **step.dropped} for step in funnel(counts(workspace))
+    ]
+    await acreate_table_artifact(
+        key=key_of(workspace, "funnel"), table=steps, description="The funnel, with drop reasons"
+    )
+    if dashboard := os.environ.get("CRITICGEN_DASHBOARD_URL"):
+        link = f"{dashboard}/?{urlencode({'workspace': workspace.root.resolve()})}"
+        await acreate_link_artifact(link, "The dashboard", key=key_of(workspace, "dashboard"))
+
+
+def key_of(workspace: Workspace, *parts: str) -> str:
+    """An artifact's key: lower case, digits and dashes."""
+    return re.sub("[^a-z0-9]+", "-", "-".join([str(workspace.info["name"]), *parts]).lower())
 
 
 def _row(manifest: Manifest) -> dict[str, Any]:

@@ -21,45 +21,39 @@ stages between questions and consensus, for one shard) is one Prefect task run. 
 
 import asyncio
 import signal
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, suppress
 from contextvars import ContextVar
-from typing import Literal
+from pathlib import Path
 from uuid import uuid4
 
-import orjson
 from prefect import flow, runtime, task
 from prefect.client.schemas.objects import State
 from prefect.states import Completed, Failed
 
 from flows.artifacts import publish
 from flows.orphans import settle_orphans
-from flows.plan import STAGES, batch_stands, chain, config_of, prune
+from flows.plan import STAGES, batch_stands, chain, config_file, config_of, keep_config, nothing_wanted, prune
 from flows.progress import Progress
 from flows.simulator import with_simulator
+from flows.watch import tell, watched
 from storage.errors import UserError
 from storage.ledger import Ledger, spent_usd
-from storage.workspace import Workspace, write_bytes
+from storage.workspace import Held, Workspace
 from tasks import curation, questions
 from tasks.batches import Batch, BatchFailed, BatchWaits, Retry, Run, all_of, run_batch, state_message, still_waits
 from tasks.budget import Budget
 from tasks.calls import Caller, Follows
-from tasks.config import Config
+from tasks.config import Config, load_config
 from tasks.curation import STEPS, Step, run_step
-from tasks.models.pool import ModelPool
+from tasks.models.pool import ModelPool, require_keys
 from tasks.models.prices import check_prices
 from tasks.unwanted import write_unwanted_calls
 from tasks.vendor_batches import Desk
 
 RUN: ContextVar[Run] = ContextVar("run")
-FLOWS = ("build-dataset", "retry-failed", "collect-batches")
-
-# What the forms of the Prefect UI offer.
-StageName = Literal["answers", "rubrics", "trajectories", "coverage", "judges"]
-Failure = Literal[
-    "server", "timeout", "connection", "truncated", "refused", "empty", "malformed", "out_of_contract", "too_long",
-    "rejected", "missing", "abandoned",
-]  # fmt: skip
+PATIENCE_S = 600.0  # a scheduled retry or collection of the same workspace has ended by then
 
 
 class BatchesFailed(UserError):
@@ -70,74 +64,111 @@ class StillWaiting(Exception):
     """Calls are in vendor batches that this run does not wait for; a later one goes on."""
 
 
-@flow(name="build-dataset", flow_run_name="{config.name}", persist_result=False)
+def name_of_run() -> str:
+    """The data set's name."""
+    config = runtime.flow_run.parameters["config"]
+    try:
+        return str(_loaded(config).name)
+    except UserError:  # the run itself will say so
+        return str(config)
+
+
+def _loaded(config: Config | str) -> Config:
+    return load_config(config_file(Path(config))) if isinstance(config, str) else config
+
+
+@flow(name="build-dataset", flow_run_name=name_of_run, persist_result=False)
 async def build_dataset(
-    config: Config, workspace: str, skip_bad_rows: bool = False, wait: bool = True
+    config: Config | str, workspace: str, skip_bad_rows: bool = False, wait: bool = True
 ) -> State[None] | None:
-    """Build both data sets. What is done already is not done again; without ``wait`` no vendor batch is waited for.
+    """Build both data sets. What is done already is not done again.
 
     A retry of the flow run asks failed calls anew.
+
+    Args:
+        config: The settings, or the path of a YAML file with them on the worker's machine (or demo.yaml).
+        workspace: The data set's folder on the worker's machine.
+        skip_bad_rows: Go on without source rows that cannot be used.
+        wait: Wait for vendor batches. Without it the run submits and collects what it can, and a later one goes on.
     """
     retry = Retry() if runtime.flow_run.run_count > 1 else None
-    return await run_all(config, workspace, retry=retry, skip_bad_rows=skip_bad_rows, wait=wait)
+    return await run_all(_loaded(config), Workspace(workspace), retry, skip_bad_rows=skip_bad_rows, wait=wait)
 
 
-@flow(name="retry-failed", flow_run_name="retry {workspace}", persist_result=False)
-async def retry_failed(
-    workspace: str,
-    stage: StageName | None = None,
-    model: str | None = None,
-    outcome: Failure | None = None,
-    config: Config | None = None,
-    wait: bool = True,
+async def run_where_free(
+    config: Config | None, workspace: str, retry: Retry | None, *, wait: bool
 ) -> State[None] | None:
-    """Ask failed calls again, and go on with the build: those of a stage, a model or a class, or all.
-
-    ``config`` is the workspace's own where none is given. Calls that are ok are never asked again.
-    """
-    retry = Retry(stage, model, outcome)
-    return await run_all(config or config_of(Workspace(workspace, create=False)), workspace, retry=retry, wait=wait)
-
-
-@flow(name="collect-batches", flow_run_name="collect {workspace}", persist_result=False)
-async def collect_batches(workspace: str, config: Config | None = None) -> State[None] | None:
-    """Look once at every vendor batch, and go on with the build as far as their answers reach."""
-    return await run_all(config or config_of(Workspace(workspace, create=False)), workspace, wait=False)
+    """``run_all`` under the workspace's own settings where none are given; nothing while another run is at work."""
+    place = Workspace(workspace, create=False)
+    try:
+        return await run_all(config or config_of(place), place, retry, wait=wait, patience_s=0)
+    except Held as held:
+        return Completed(name="Skipped", message=str(held))
 
 
 async def run_all(
-    config: Config, workspace: str, *, retry: Retry | None = None, skip_bad_rows: bool = False, wait: bool = True
+    config: Config,
+    place: Workspace,
+    retry: Retry | None,
+    *,
+    skip_bad_rows: bool = False,
+    wait: bool = True,
+    patience_s: float = PATIENCE_S,
 ) -> State[None] | None:
-    """What the three flows do; a state where the build waits for vendor batches."""
+    """All that does not stand; a state where nothing was to be done, or the build waits for vendor batches.
+
+    Raises ``Held`` where another run is still at work after ``patience_s`` seconds.
+    """
+    if nothing_wanted(place, config, retry):
+        return Completed(name="NothingToDo", message="All that the config asks for is there.")
+    require_keys(config)
     # Prefect raises its own signal wherever the loop happens to be, where it can get lost: end as Ctrl-C does.
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, signal.raise_signal, signal.SIGINT)
-    place = Workspace(workspace)
-    with place.lock(), with_simulator(config) as served:
-        await settle_orphans(FLOWS, workspace)
+    with ExitStack() as stack:
+        await hold(stack, place, patience_s)
+        served = stack.enter_context(with_simulator(config))
+        await settle_orphans(place.root)
         place.claim(config.name, simulated=config.simulated)
         await read_questions(place, config, skip_bad_rows)
-        with Progress(config.name) as progress:
-            async with (
-                open_run(config, place, served, progress, retry=retry, wait=wait) as run,
-                afterwards(lambda: publish(place)),
-            ):
-                RUN.set(run)
-                try:
-                    await build(run, batch_as_task_run, step_as_task_run)
-                except StillWaiting as waiting:
-                    return Completed(name="Waiting", message=str(waiting))
+        progress = stack.enter_context(Progress(config.name))
+        async with (
+            open_run(config, place, served, progress, retry=retry, wait=wait) as run,
+            afterwards(lambda: publish(place)),
+            watched(run, progress),
+        ):
+            RUN.set(run)
+            try:
+                await build(run, batch_as_task_run, step_as_task_run)
+            except StillWaiting as waiting:
+                return Completed(name="Waiting", message=str(waiting))
     return None
+
+
+async def hold(stack: ExitStack, place: Workspace, patience_s: float = PATIENCE_S) -> None:
+    """Take the workspace's lock. Raises ``Held`` where it is not free within so many seconds."""
+    end = time.monotonic() + patience_s
+    while True:
+        try:
+            return stack.enter_context(place.lock())
+        except Held:
+            if time.monotonic() >= end:
+                raise
+            await asyncio.sleep(1)
 
 
 async def build(
     run: Run, do_batch: Callable[[Run, Batch], Awaitable[None]], do_step: Callable[[Run, Step], Awaitable[None]]
 ) -> None:
     """All that does not stand: every shard's batches, then the steps over all shards."""
-    settings = orjson.dumps(run.config.model_dump(), option=orjson.OPT_INDENT_2)
-    write_bytes(run.workspace.root / "config.json", settings)
+    keep_config(run.workspace, run.config)
     prune(run.workspace, run.config)
     async with afterwards(lambda: asyncio.to_thread(write_unwanted_calls, run, STAGES.values())):
         await build_shards(run, do_batch)
+    await build_steps(run, do_step)
+
+
+async def build_steps(run: Run, do_step: Callable[[Run, Step], Awaitable[None]]) -> None:
+    """The steps over all shards that do not stand, in order."""
     for step in STEPS:
         if not curation.stands(step, run.workspace, run.config):
             await do_step(run, step)
@@ -201,12 +232,15 @@ async def batch_as_task_run(run: Run, batch: Batch) -> None:
 
     What is wrong with more than the batch, as a full disk, is raised as it is and ends the build.
     """
-    annotate = annotation_batch.with_options(name=batch.stage, tags=[batch.stage, run.config.name])
+    models = {model.name for model in STAGES[batch.stage].models(run.config)}
+    tags = [batch.stage, run.config.name, *sorted(models)]
+    annotate = annotation_batch.with_options(name=batch.stage, tags=tags)
     state = await annotate(*batch.place, return_state=True)  # type: ignore[misc]  # Prefect types it as not async
     if not state.is_completed():
         error = await state.aresult(raise_on_failure=False)
         if isinstance(error, UserError):
             raise error
+        tell("batch.failed", run, batch=batch.name, why=state.message or state.name)
         raise BatchFailed(state.message or f"{batch.name}: {state.name}")
     if state.name == "Waiting":
         raise BatchWaits(state.message)

@@ -168,9 +168,13 @@ def rebuild(workspace: WorkspacePath = None, json: Json = False) -> None:
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True}, add_help_option=False)
 def simulate(context: typer.Context) -> None:
     """Serve the vendor simulator on 127.0.0.1 until Ctrl-C (`criticgen simulate --help`: its knobs)."""
-    import os
+    _become("deployments.simulator", context.args)
 
-    os.execv(sys.executable, [sys.executable, "-m", "deployments.simulator", *context.args])
+
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True}, add_help_option=False)
+def serve(context: typer.Context) -> None:
+    """Start Prefect's server, its deployments, a worker and the dashboard here (`criticgen serve --help`)."""
+    _become("deployments.serve", context.args)
 
 
 @app.command()
@@ -226,6 +230,12 @@ def show(
         _print_story(found)
 
 
+def _become(module: str, arguments: list[str]) -> None:
+    import os
+
+    os.execv(sys.executable, [sys.executable, "-m", module, *arguments])
+
+
 @contextmanager
 def _interruptible() -> Iterator[None]:
     try:
@@ -247,11 +257,9 @@ def _workspace(path: Path | None) -> "Workspace":
 
 
 def _config_path(path: Path | None) -> Path:
-    if path is not None:
-        return path
-    from importlib.resources import files
+    from flows.plan import config_file
 
-    return Path(str(files("deployments") / "configs" / "demo.yaml"))
+    return config_file(path or Path("demo.yaml"))
 
 
 def _print_json(value: Any) -> None:

@@ -1,12 +1,9 @@
 """Flow runs whose process died, which Prefect takes for Running: the next run over the workspace ends them."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import (
-    FlowFilter,
-    FlowFilterName,
     FlowRunFilter,
     FlowRunFilterState,
     FlowRunFilterStateType,
@@ -16,16 +13,14 @@ from prefect.runtime import flow_run
 from prefect.states import Crashed
 
 
-async def settle_orphans(flows: Sequence[str], workspace: str) -> int:
-    """Set these flows' other Running runs over this workspace to Crashed: hold its lock, so that none of them lives."""
+async def settle_orphans(workspace: Path) -> int:
+    """Set the other Running flow runs over this workspace to Crashed: hold its lock, so that none of them lives."""
     running = FlowRunFilter(state=FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.RUNNING])))
-    place = Path(workspace).resolve()
     settled = 0
     async with get_client() as client:
-        for run in await client.read_flow_runs(
-            flow_filter=FlowFilter(name=FlowFilterName(any_=list(flows))), flow_run_filter=running
-        ):
-            if str(run.id) != flow_run.id and Path(str(run.parameters.get("workspace"))).resolve() == place:
+        for run in await client.read_flow_runs(flow_run_filter=running):
+            place = Path(str(run.parameters.get("workspace"))).resolve()
+            if str(run.id) != flow_run.id and place == workspace.resolve():
                 state: State[None] = Crashed(
                     message="Its process ended without a word; another run goes on with its work."
                 )

@@ -1,8 +1,11 @@
 """What a run has to do: the annotation batches of each shard, in order, and which of them stand already."""
 
+from importlib.resources import files
+from pathlib import Path
+
 import orjson
 
-from storage.workspace import Workspace, WorkspaceError
+from storage.workspace import Workspace, WorkspaceError, write_bytes
 from tasks import batches, curation, questions
 from tasks.answers import ANSWERS
 from tasks.batches import Batch, Retry, Stage
@@ -16,6 +19,12 @@ from tasks.unwanted import UNWANTED
 STAGES: dict[str, Stage] = {stage.name: stage for stage in (ANSWERS, RUBRICS, TRAJECTORIES, COVERAGE, JUDGES)}
 
 
+def config_file(path: Path) -> Path:
+    """The path, or that of the config which ships with the project under this name: demo.yaml, paper.yaml, ..."""
+    shipped = Path(str(files("deployments") / "configs")) / path
+    return shipped if path.name == str(path) and shipped.exists() and not path.exists() else path
+
+
 def config_of(workspace: Workspace) -> Config:
     """The settings of the workspace's last run."""
     path = workspace.root / "config.json"
@@ -23,6 +32,11 @@ def config_of(workspace: Workspace) -> Config:
         return Config.model_validate(orjson.loads(path.read_bytes()))
     except (OSError, ValueError) as error:
         raise WorkspaceError(f"{path}: cannot be read ({error}); `criticgen run CONFIG` writes it") from None
+
+
+def keep_config(workspace: Workspace, config: Config) -> None:
+    """Make these the settings of the workspace's last run."""
+    write_bytes(workspace.root / "config.json", orjson.dumps(config.model_dump(), option=orjson.OPT_INDENT_2))
 
 
 def chain(config: Config, shard: str) -> list[Batch]:

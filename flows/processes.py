@@ -1,5 +1,7 @@
 """Child processes that end with their parent, however it ends."""
 
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -16,14 +18,14 @@ _KEEPER = (
 
 @contextmanager
 def python_module(
-    *arguments: str, env: Mapping[str, str] | None = None, stderr: int | IO[bytes] = subprocess.DEVNULL
+    *arguments: str, env: Mapping[str, str] | None = None, log: IO[bytes] | None = None
 ) -> Iterator["subprocess.Popen[bytes]"]:
-    """``python -m ARGUMENTS`` while the context is open; its standard output is a pipe."""
+    """``python -m ARGUMENTS`` while the context is open. What it prints goes to ``log``, or is a pipe to be read."""
     process = subprocess.Popen(
         ["sh", "-c", _KEEPER, "sh", sys.executable, "-m", *arguments],
         stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=stderr,
+        stdout=log or subprocess.PIPE,
+        stderr=log or subprocess.DEVNULL,
         env=env,
         start_new_session=True,  # Ctrl-C is for the run; it ends its children in its own time
     )
@@ -31,10 +33,11 @@ def python_module(
         yield process
     finally:
         assert process.stdin is not None
-        assert process.stdout is not None
         process.stdin.close()
         try:
             process.wait(timeout=20)
         except subprocess.TimeoutExpired:
-            process.kill()
-        process.stdout.close()
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        if process.stdout is not None:
+            process.stdout.close()

@@ -15,8 +15,8 @@ from storage.errors import UserError
 from storage.workspace import Workspace
 from tasks import questions
 from tasks.batches import Retry
-from tasks.config import Config, ConfigError, changed, load_config
-from tasks.models.pool import missing_keys
+from tasks.config import Config, changed, load_config
+from tasks.models.pool import require_keys
 from tasks.status import counts, reconciles, status
 
 
@@ -49,7 +49,7 @@ def retry(place: Workspace, asked: Retry, overrides: list[str], wait: bool) -> N
     config = changed(config_of(place), overrides)
 
     def flow(config: Config, workspace: str) -> Awaitable[Any]:
-        from flows.build import retry_failed
+        from flows.retry import retry_failed
 
         outcome: Any = asked.outcome
         stage: Any = asked.stage
@@ -64,8 +64,7 @@ def _run(config: Config, place: Workspace, flow: Flow, retry: Retry | None, skip
         out.print("Nothing to do: all that this config asks for is there.")
         show_outputs(place.root, counts(place), out)
         return
-    if missing := missing_keys(config):
-        raise ConfigError(f"set the environment variable{'s' * (len(missing) > 1)} {', '.join(missing)}")
+    require_keys(config)
     _read_questions_first(place, config, skip_bad_rows)
     own_server = not os.environ.get("PREFECT_API_URL")
     if own_server:

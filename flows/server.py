@@ -21,6 +21,20 @@ RECORD_S = 60.0
 REST_S = 2.5  # longer than the recorder's flush interval
 
 
+# Of a server of our own; each can be set otherwise in the environment.
+SETTINGS = {
+    "PREFECT_SERVER_UI_API_URL": "/api",
+    "PREFECT_SERVER_UI_V2_ENABLED": "false",  # its bundle asks an outside host
+    "PREFECT_SERVER_UI_SHOW_PROMOTIONAL_CONTENT": "false",
+    # One write for a hundred task runs instead of one each.
+    "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_BATCH_SIZE": "100",
+    "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_READ_BATCH_SIZE": "100",
+    "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_FLUSH_INTERVAL": "1",
+    # Flow runs are kept for 90 days, events for 7.
+    "PREFECT_SERVER_SERVICES_DB_VACUUM_ENABLED": "events,flow_runs",
+}
+
+
 class ServerError(UserError):
     """The Prefect server did not start."""
 
@@ -38,25 +52,26 @@ def prefect_server(folder: Path) -> Iterator[str]:
         yield url
         return
     os.environ.pop("PREFECT_API_URL", None)  # an empty one is none
-    folder.mkdir(parents=True, exist_ok=True)
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
+    with own_server(folder, port) as url:
+        yield url
+
+
+@contextmanager
+def own_server(folder: Path, port: int) -> Iterator[str]:
+    """A server of our own on 127.0.0.1; while it is open, PREFECT_API_URL and PREFECT_HOME are its.
+
+    Its history is in ``folder``, or where PREFECT_API_DATABASE_CONNECTION_URL says (PostgreSQL, for a team).
+    """
+    folder.mkdir(parents=True, exist_ok=True)
     os.environ["PREFECT_HOME"] = str(folder.resolve())
-    settings = {
-        "PREFECT_API_DATABASE_CONNECTION_URL": f"sqlite+aiosqlite:///{folder.resolve()}/prefect.db",
-        "PREFECT_SERVER_UI_API_URL": "/api",
-        "PREFECT_SERVER_UI_V2_ENABLED": "false",  # its bundle asks an outside host
-        "PREFECT_SERVER_UI_SHOW_PROMOTIONAL_CONTENT": "false",
-        # One write for a hundred task runs instead of one each.
-        "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_BATCH_SIZE": "100",
-        "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_READ_BATCH_SIZE": "100",
-        "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_FLUSH_INTERVAL": "1",
-    }
     url = f"http://127.0.0.1:{port}/api"
+    env = {"PREFECT_API_DATABASE_CONNECTION_URL": f"sqlite+aiosqlite:///{folder.resolve()}/prefect.db"}
     with (folder / "server.log").open("wb") as log:
         arguments = ["prefect", "server", "start", "--host", "127.0.0.1", "--port", str(port)]
-        with python_module(*arguments, env=os.environ | settings, stderr=log) as process:
+        with python_module(*arguments, env=env | SETTINGS | os.environ, log=log) as process:
             _wait(url, process, folder / "server.log")
             os.environ["PREFECT_API_URL"] = url
             try:

@@ -32,6 +32,10 @@ class WorkspaceError(UserError):
     """The workspace cannot be used as asked; the message says why and what to do."""
 
 
+class Held(WorkspaceError):
+    """Another process writes to the workspace; the message names it."""
+
+
 class WriteError(WorkspaceError, OSError):
     """A file could not be written, for lack of room or worse. What was kept before is kept."""
 
@@ -78,7 +82,7 @@ class Workspace:
             except BlockingIOError:
                 file.seek(0)
                 holder = file.read().decode(errors="replace").strip() or "another process"
-                raise WorkspaceError(f"{self.root}: in use by {holder}; wait for it or stop it") from None
+                raise Held(f"{self.root}: in use by {holder}; wait for it or stop it") from None
             with suppress(OSError):  # a full disk: it only says who
                 os.truncate(file.fileno(), 0)
                 os.write(file.fileno(), f"process {os.getpid()} on {socket.gethostname()} since {now()}\n".encode())

@@ -244,6 +244,12 @@ def missing_keys(config: Config) -> list[str]:
     return sorted(name for name in needed if name is not None)
 
 
+def require_keys(config: Config) -> None:
+    """Raises ``ConfigError`` that names the environment variables of keys that are not set."""
+    if missing := missing_keys(config):
+        raise ConfigError(f"set the environment variable{'s' * (len(missing) > 1)} {', '.join(missing)}")
+
+
 def key_of(endpoint: Endpoint) -> str:
     """The server's API key, or a stand-in where it asks for none. No log shows it from now on."""
     if endpoint.key_env is None:
