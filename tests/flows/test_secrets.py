@@ -148,7 +148,7 @@ def test_no_key_is_left_by_any_failure_online(
     config, root = load(config_file(**config_of(vendor.url))), tmp_path / "w"
     errors: list[BaseException] = []
     vendor.trouble = MIXED
-    for _ in range(3):
+    for _ in range(2):
         build_without_prefect(config, root, retry=Retry())
     for stop in STOPS:
         vendor.trouble = ("ok", stop)
