@@ -9,7 +9,6 @@ import asyncio
 import heapq
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from math import ceil
 
 from aiolimiter import AsyncLimiter
 
@@ -21,7 +20,6 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 2.0, 60.0  # where the vendor does not say how 
 FIRST_CONCURRENCY = 16
 CUT = 0.7  # of the calls in flight, what is left after a 429
 SLOWLY = 8  # rounds of successes for one more call in flight, once there was a 429
-AT_LEAST = 100  # successes for it: one call too many among a few brings a 429 to each of them
 OF_A_TOLD_LIMIT = 0.97  # what is used of it: the server's clock is not ours
 
 
@@ -84,15 +82,14 @@ class Limiter:
         if self._cut_at is None or began > self._cut_at:
             self._cut_at = asyncio.get_running_loop().time()
             self._growth = 0.0
-            left = min(self._places.number - 1, ceil(CUT * self._places.number))
-            self._places.resize(max(self._limits.min_concurrency, left))
+            self._places.resize(max(self._limits.min_concurrency, int(CUT * self._places.number)))
 
     def went_well(self) -> None:
         """Another success: more calls in flight, where those that may be are."""
         self._next_pause = FIRST_PAUSE_S
         if self._places.number >= self._limits.max_concurrency or not self._places.locked():
             return
-        self._growth += 1.0 if self._cut_at is None else 1.0 / max(AT_LEAST, SLOWLY * self._places.number)
+        self._growth += 1.0 if self._cut_at is None else 1.0 / (SLOWLY * self._places.number)
         if self._growth >= 1:
             self._growth -= 1
             self._places.resize(self._places.number + 1)

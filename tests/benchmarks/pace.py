@@ -79,9 +79,8 @@ def pace() -> None:
     print(
         f"pace: {CALLS:,} calls of {LATENCY_S} s, a server's limit of {PER_MINUTE} requests a minute, none configured"
     )
-    print(
-        f"allowed: the {PER_MINUTE * BURST_S / 60:.0f} that the server lets through at once, and its limit over the time"
-    )
+    at_once = PER_MINUTE * BURST_S / 60
+    print(f"allowed: the {at_once:.0f} that the server lets through at once, and its limit over the time")
     print("headers  seconds  successes a minute  allowed  used of allowed  were 429  share of 429")
     command = [sys.executable, "-m", "tests.benchmarks.pace"]
     running = [subprocess.Popen([*command, which], stdout=subprocess.PIPE, text=True) for which in ("yes", "no")]
