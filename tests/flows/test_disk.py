@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 from books import Books
@@ -203,9 +203,9 @@ class Clock(datetime):
     looks = 0
 
     @classmethod
-    def now(cls, tz: tzinfo | None = None) -> datetime:
+    def now(cls, tz: tzinfo | None = None) -> Self:
         cls.looks += 1
-        return datetime.now(tz) - timedelta(hours=cls.looks)
+        return super().now(tz) - timedelta(hours=cls.looks)
 
 
 @pytest.mark.slow

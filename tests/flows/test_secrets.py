@@ -177,7 +177,16 @@ def test_no_key_is_left_by_vendor_batches(
     config, root = load(config_file(**config_of(vendor.url, **changes))), tmp_path / "w"
     errors: list[BaseException] = []
     some = ("ok", "ok", "ok", "ok")
-    for trouble in ((*STOPS, *FAILS), AGAIN, ODD, (*some, *STOPS), (*some, *ODD), (*some, *FAILS, *AGAIN), some, some):
+    for trouble in (
+        (*STOPS, *FAILS),
+        (*AGAIN,),
+        ODD,
+        (*some, *STOPS),
+        (*some, *ODD),
+        (*some, *FAILS, *AGAIN),
+        some,
+        some,
+    ):
         vendor.trouble = trouble
         try:
             build_without_prefect(config, root, retry=Retry())
