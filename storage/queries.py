@@ -1,13 +1,15 @@
 """DuckDB over a workspace: the tables as views over their files, for the command line and the user's own SQL."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from storage.errors import UserError
 from storage.ledger import ledger_files
 from storage.schemas import LEDGER, TABLES, Table
-from storage.workspace import Workspace
+from storage.workspace import Workspace, read_parquet
 
 if TYPE_CHECKING:
     import duckdb
@@ -29,9 +31,13 @@ def connect(workspace: Workspace) -> "Iterator[duckdb.DuckDBPyConnection]":
         connection.execute("SET autoload_known_extensions = false")
         connection.execute("SET TimeZone = 'UTC'")
         connection.execute(f"SET allowed_directories = [{_quoted(root + '/tables')}, {_quoted(root + '/ledger')}]")
-        for table in TABLES.values():
-            _view(connection, table, [str(path.resolve()) for path in workspace.table_files(table.name)])
-        _view(connection, LEDGER, [str(path.resolve()) for path in ledger_files(workspace.root)])
+        try:
+            for table in TABLES.values():
+                _view(connection, table, [str(path.resolve()) for path in workspace.table_files(table.name)])
+            _view(connection, LEDGER, [str(path.resolve()) for path in ledger_files(workspace.root)])
+        except duckdb.Error as error:
+            _check_file(error, workspace)
+            raise QueryError(str(error)) from None
         connection.execute("SET enable_external_access = false")
         connection.execute("SET lock_configuration = true")
         yield connection
@@ -51,6 +57,7 @@ def query(workspace: Workspace, sql: str) -> "pl.DataFrame":
                 raise QueryError("only SELECT (and DESCRIBE, SUMMARIZE) is allowed: queries are read-only")
             frame = pl.from_arrow(connection.sql(sql).to_arrow_table())
         except (duckdb.Error, pl.exceptions.PolarsError) as error:
+            _check_file(error, workspace)
             raise QueryError(str(error)) from None
     assert isinstance(frame, pl.DataFrame)
     return frame
@@ -79,6 +86,15 @@ def _view(connection: "duckdb.DuckDBPyConnection", table: Table, files: list[str
         connection.execute(f'CREATE VIEW "{table.name}" AS SELECT * FROM read_parquet([{listed}])')
     else:
         connection.register(table.name, table.schema.empty_table())
+
+
+def _check_file(error: Exception, workspace: Workspace) -> None:
+    """Where the database names a file that cannot be read, raise what ``read_parquet`` says of it and what to do."""
+    files = {path.resolve(): table for table in TABLES.values() for path in workspace.table_files(table.name)}
+    files |= {path.resolve(): LEDGER for path in ledger_files(workspace.root)}
+    for named in re.findall(r"'([^']+\.parquet)'", str(error)):
+        if (path := Path(named)) in files:
+            read_parquet(files[path], [path])
 
 
 def _one(connection: "duckdb.DuckDBPyConnection", sql: str) -> Any:

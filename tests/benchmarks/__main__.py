@@ -2,6 +2,7 @@
 
 engine    calls per second of an annotation batch against a bare loop over the same SDK and server
 overlap   a whole run's time against its slowest model's share of the work
+pace      successes a minute against a server's limit, and the requests that it answers 429
 """
 
 import json
@@ -95,5 +96,8 @@ def overlap() -> None:
 
 
 if __name__ == "__main__":
+    from tests.benchmarks.pace import pace
+
     engine()
     overlap()
+    pace()

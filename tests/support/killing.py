@@ -4,6 +4,7 @@ import inspect
 import itertools
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -123,8 +124,12 @@ class Runs:
         self._process = process
         self.log = log
 
-    def start(self, config: Path, root: Path, *overrides: str, fall: Fall | None = None) -> None:
-        run = {"config": str(config), "root": str(root), "overrides": overrides, "log": str(self.log)}
+    def start(
+        self, config: Path, root: Path, *overrides: str, fall: Fall | None = None, file_bytes: int | None = None
+    ) -> None:
+        """``file_bytes``: how large no file of the run may grow."""
+        run: dict[str, Any] = {"config": str(config), "root": str(root), "overrides": overrides}
+        run |= {"log": str(self.log), "file_bytes": file_bytes}
         self._ask("start", run=run, fall=None if fall is None else asdict(fall))
 
     def live(
@@ -205,7 +210,9 @@ def serve() -> None:
         os.kill(child, signal.SIGKILL)
 
 
-def _run(config: str, root: str, overrides: list[str], log: str, fall: dict[str, Any] | None) -> int:
+def _run(
+    config: str, root: str, overrides: list[str], log: str, file_bytes: int | None, fall: dict[str, Any] | None
+) -> int:
     from pipeline import build_without_prefect, load
 
     import tasks.vendor_batches
@@ -216,6 +223,8 @@ def _run(config: str, root: str, overrides: list[str], log: str, fall: dict[str,
     tasks.vendor_batches.QUIET_S = 0.05
     if fall is not None:
         Fall(**fall).arm()
+    if file_bytes is not None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes, resource.RLIM_INFINITY))
     try:
         build_without_prefect(load(Path(config), *overrides), Path(root))
     except BaseException:

@@ -115,7 +115,7 @@ class QuotingVendor:
             "x-request-id": key,
             "request-id": f"req {key}",
             "openai-organization": key,
-            f"x-echo-{key[:7]}": key,
+            "x-echo-" + re.sub(r"[^\w-]", "-", key): key,  # no name of a header has a slash in it
         }
         if (error := (STOPS | FAILS | AGAIN).get(trouble)) is not None:
             return self._error(*error, key, headers)
