@@ -73,16 +73,13 @@ def quote(
     json: Json = False,
 ) -> None:
     """What a run would still cost and how long it would take: by stage and model, online and in vendor batches."""
-    from flows import quote as quotes
+    from flows.quote import quote as quote_of
     from tasks.config import load_config
 
     settings = load_config(_config_path(config), set_ or [], limit)
     place = workspace or Path("workspaces") / settings.name
-    if pilot is not None:
-        with _interruptible():
-            if (why_not := quotes.pilot(settings, place, pilot, skip_bad_rows=skip_bad_rows)) is not None:
-                print(why_not, file=sys.stderr)
-    found = quotes.quote(settings, place, skip_bad_rows=skip_bad_rows)
+    with _interruptible():
+        found = quote_of(settings, place, pilot=pilot, skip_bad_rows=skip_bad_rows)
     if json:
         from dataclasses import asdict
 

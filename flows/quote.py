@@ -1,5 +1,6 @@
 """``criticgen quote``: what a run of a config would still cost, from what its workspace has measured."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -17,15 +18,14 @@ from tasks.quote import Quote, price
 from tasks.standing import asks, nothing_held, read_held, standing
 
 
-def quote(config: Config, workspace: Path, *, skip_bad_rows: bool = False) -> Quote:
-    """The quote of all that the config asks for and the workspace lacks. Reads only, and needs no lock.
+def quote(config: Config, workspace: Path, *, pilot: int | None = None, skip_bad_rows: bool = False) -> Quote:
+    """The quote of all that the config asks for and the workspace lacks, after a pilot of so many questions.
 
-    Raises ``SourceError`` where the questions cannot be read, ``WorkspaceError`` for another data set's workspace.
+    Without a pilot it only reads, and needs no lock. Raises ``SourceError`` where the questions cannot be read,
+    ``WorkspaceError`` for another data set's workspace, and in the pilot what a run raises.
     """
-    place = None
-    if (workspace / "workspace.json").exists():
-        place = Workspace(workspace, create=False)
-        place.claim(config.name, simulated=config.simulated)
+    remarks = [] if pilot is None else [build_pilot(config, workspace, pilot, skip_bad_rows)]
+    place = _place(config, workspace)
     asked = _questions(config, place, skip_bad_rows)
     held = nothing_held() if place is None else read_held(place, config)
     found = standing(config, asked, held)
@@ -36,23 +36,32 @@ def quote(config: Config, workspace: Path, *, skip_bad_rows: bool = False) -> Qu
     measured = measure(made_with, measured_questions, measured_standing, held.attempts)
     forecasts = forecast(config, asked, found, measured)
     lost = 0.0 if place is None else lost_usd(place.root)
-    return price(config, len(asked), found, len(measured.source), forecasts, held.attempts, lost)
+    priced = price(config, asked, found, measured, forecasts, held.attempts, lost)
+    return replace(priced, remarks=[*remarks, *priced.remarks])
 
 
-def pilot(config: Config, workspace: Path, number: int, *, skip_bad_rows: bool = False) -> str | None:
-    """Build the first ``number`` questions in the workspace; a later run goes on from there and asks none again.
+def build_pilot(config: Config, workspace: Path, number: int, skip_bad_rows: bool) -> str:
+    """Build the first questions of each source, ``number`` in all; a run goes on from there and asks none again.
 
-    Returns why none was built, where more questions are in the workspace. Raises what a run raises.
+    Returns what was done. A workspace that has begun with more questions is left alone.
     """
-    place = Workspace(workspace, create=False) if (workspace / "workspace.json").exists() else None
-    there = 0 if place is None else (place.read_manifest("questions") or {"out": 0})["out"]
-    if there > number:
-        return f"No pilot was run: the workspace has begun with {there:,} questions, and `criticgen run` goes on."
+    place = _place(config, workspace)
+    begun = 0 if place is None else (place.read_manifest("questions") or {"out": 0})["out"]
+    if begun > number:
+        return f"No pilot was built: this workspace has begun with {begun:,} questions. `criticgen run` goes on."
     named = len(_questions(config, place, skip_bad_rows))
     if number >= named:
         raise UserError(f"--pilot {number}: the config names {named:,} questions, and a pilot is a part of them")
     run_config(changed(config, [f"limit={number}"]), workspace, skip_bad_rows, True, console(stderr=True))
-    return None
+    return f"A pilot of {number:,} questions is built; `criticgen run` goes on from it, and asks none of it again."
+
+
+def _place(config: Config, workspace: Path) -> Workspace | None:
+    if not (workspace / "workspace.json").exists():
+        return None
+    place = Workspace(workspace, create=False)
+    place.claim(config.name, simulated=config.simulated)
+    return place
 
 
 def _questions(config: Config, place: Workspace | None, skip_bad_rows: bool) -> pl.DataFrame:

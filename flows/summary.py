@@ -136,7 +136,7 @@ def show_quote(found: Quote, out: Console) -> None:
     """What is still to be paid, by stage and model, and all in all; then what the reader has to know of it."""
     out.print(title({"name": found.name, "simulated": found.simulated}))
     share = f"{found.questions:,} questions, {found.questions_done:,} of them done"
-    out.print(f"{share}; figures from {found.source}, {found.questions_measured:,} questions measured.")
+    out.print(f"{share}; figures from {found.source} ({found.questions_measured:,} questions).")
     table = Table("stage", "model", title="still to be paid: median (95th percentile)", title_justify="left")
     for name in ("calls", "tokens in", "tokens out", "USD online", "USD batch", "time"):
         table.add_column(name, justify="right")

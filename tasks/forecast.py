@@ -27,7 +27,7 @@ from tasks.trajectories import parts_of
 REPLICATES = 1_000
 MOST_MEASURED = 2_000  # questions that are resampled; of more, as many are drawn
 USAGE = ("calls", "requests", "input_tokens", "cached_tokens", "output_tokens", "latency_s", "timed")
-SOURCES = ("measured", "other models", "prompt lengths")  # of figures, the best first
+SOURCES = ("measured calls", "other models", "prompt lengths")  # of figures, the best first
 
 Array = NDArray[np.float64]
 Node = tuple[str, str]  # part, stage

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from tasks.config import Config, Model
-from tasks.forecast import REPLICATES, SOURCES, Array, Forecast
+from tasks.forecast import REPLICATES, SOURCES, Array, Forecast, Measured
 from tasks.models import Usage
 from tasks.models.outcomes import UNBILLED
 from tasks.models.prices import prices_of
@@ -81,14 +81,14 @@ class Quote:
 
 def price(
     config: Config,
-    questions: int,
+    questions: pl.DataFrame,
     found: Standing,
-    measured: int,
+    measured: Measured,
     forecasts: Sequence[Forecast],
     attempts: pl.DataFrame,
     lost_usd: float,
 ) -> Quote:
-    """The quote of these forecasts. ``measured``: the number of questions they rest on; ``attempts``: the ledger's."""
+    """The quote of these forecasts for these questions; ``attempts`` and ``lost_usd`` are the ledger's."""
     models = {model.name: model for model in config.models}
     dollars = [_usd(config, models[each.model], each) for each in forecasts]
     transports = [config.transport_of(each.stage, each.model) for each in forecasts]
@@ -106,9 +106,9 @@ def price(
     quote = Quote(
         name=config.name,
         simulated=config.simulated,
-        questions=questions,
-        questions_done=questions - unfinished,
-        questions_measured=measured,
+        questions=len(questions),
+        questions_done=len(questions) - unfinished,
+        questions_measured=len(measured.source),
         source=SOURCES[max((each.basis for each in asked), default=0)],
         lines=lines,
         left=_amounts(forecasts, online, batch, _all_seconds(config, asked, unfinished)),
@@ -120,7 +120,8 @@ def price(
         remarks=[],
     )
     at_most = float(attempts.select(pl.coalesce("cost_usd", "most_usd").sum()).item()) + lost_usd
-    return replace(quote, remarks=_remarks(quote, asked, at_most))
+    strange = set(questions["source"]) - set(measured.source.tolist())
+    return replace(quote, remarks=_remarks(quote, asked, strange, at_most))
 
 
 def _amounts(
@@ -200,8 +201,10 @@ def _latency(forecast: Forecast) -> float | None:
     return float(forecast.of("latency_s").sum() / timed) if timed else None
 
 
-def _remarks(quote: Quote, asked: Sequence[Forecast], at_most: float) -> list[str]:
-    """What the reader of the figures has to know. ``at_most``: US dollars that are spent, or may be."""
+def _remarks(quote: Quote, asked: Sequence[Forecast], strange: set[str], at_most: float) -> list[str]:
+    """What the reader of the figures has to know. ``strange``: sources of which nothing is measured; ``at_most``: US
+    dollars that are spent, or may be.
+    """
     said = []
     if quote.simulated:
         said.append("SIMULATED: no vendor is paid; prices and times are those of simulated models.")
@@ -216,6 +219,8 @@ def _remarks(quote: Quote, asked: Sequence[Forecast], at_most: float) -> list[st
             said.append(f"Rough: the tokens of {stages} are those of other models in the same part.")
     if asked and 0 < quote.questions_measured < FEW:
         said.append(f"Few questions are measured ({quote.questions_measured}): the spread is wider than p95 can tell.")
+    if asked and strange and quote.questions_measured:
+        said.append(f"No question of {', '.join(sorted(strange))} is measured: those of the other sources stand in.")
     if quote.without_price:
         names = ", ".join(quote.without_price)
         said.append(f"The sums in US dollars are short of {names}: the price is not known; give it under `prices:`.")
