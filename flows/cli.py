@@ -58,6 +58,39 @@ def run(
 
 
 @app.command()
+def quote(
+    config: ConfigPath = None,
+    workspace: Annotated[
+        Path | None, typer.Option(help="Folder of the data set; workspaces/NAME when not given.")
+    ] = None,
+    pilot: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Build N questions first, to measure; a run goes on from them."),
+    ] = None,
+    limit: Limit = None,
+    set_: Set = None,
+    skip_bad_rows: SkipBad = False,
+    json: Json = False,
+) -> None:
+    """What a run would still cost and how long it would take: by stage and model, online and in vendor batches."""
+    from flows.quote import quote as quote_of
+    from tasks.config import load_config
+
+    settings = load_config(_config_path(config), set_ or [], limit)
+    place = workspace or Path("workspaces") / settings.name
+    with _interruptible():
+        found = quote_of(settings, place, pilot=pilot, skip_bad_rows=skip_bad_rows)
+    if json:
+        from dataclasses import asdict
+
+        _print_json(asdict(found))
+    else:
+        from flows.summary import console, show_quote
+
+        show_quote(found, console())
+
+
+@app.command()
 def failures(
     workspace: WorkspacePath = None,
     stage: StageOption = None,

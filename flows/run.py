@@ -7,6 +7,8 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+from rich.console import Console
+
 from flows.plan import config_of, nothing_wanted
 from flows.server import prefect_server, wait_recorded
 from flows.summary import console, show_outputs
@@ -34,14 +36,18 @@ def run(
 ) -> None:
     """Build what the config asks for. Raises a ``UserError`` for what the user has to mend."""
     config = load_config(path, overrides, limit)
-    place = Workspace(workspace or Path("workspaces") / config.name)
+    run_config(config, workspace or Path("workspaces") / config.name, skip_bad_rows, wait, console())
+
+
+def run_config(config: Config, workspace: Path, skip_bad_rows: bool, wait: bool, out: Console) -> None:
+    """``run`` of a config that is read; what there is to say goes to ``out``."""
 
     def flow(config: Config, workspace: str) -> Awaitable[Any]:
         from flows.build import build_dataset
 
         return build_dataset(config, workspace, skip_bad_rows, wait, return_state=True)
 
-    _run(config, place, flow, None, skip_bad_rows)
+    _run(config, Workspace(workspace), flow, None, skip_bad_rows, out)
 
 
 def retry(place: Workspace, asked: Retry, overrides: list[str], wait: bool) -> None:
@@ -55,11 +61,10 @@ def retry(place: Workspace, asked: Retry, overrides: list[str], wait: bool) -> N
         stage: Any = asked.stage
         return retry_failed(workspace, stage, asked.model, outcome, config, wait, return_state=True)
 
-    _run(config, place, flow, asked, skip_bad_rows=False)
+    _run(config, place, flow, asked, False, console())
 
 
-def _run(config: Config, place: Workspace, flow: Flow, retry: Retry | None, skip_bad_rows: bool) -> None:
-    out = console()
+def _run(config: Config, place: Workspace, flow: Flow, retry: Retry | None, skip_bad_rows: bool, out: Console) -> None:
     if nothing_wanted(place, config, retry):
         out.print("Nothing to do: all that this config asks for is there.")
         show_outputs(place.root, counts(place), out)

@@ -1,5 +1,6 @@
 """A workspace's status as people read it: the funnel, the stages, the sums, and what to type next."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -8,13 +9,14 @@ from rich.table import Table
 from rich.text import Text
 
 from tasks.instances import DATA_SETS
+from tasks.quote import Amounts, Quote, Range
 from tasks.status import funnel
 
 
-def console() -> Console:
+def console(*, stderr: bool = False) -> Console:
     """The terminal; elsewhere wide enough that no table is broken."""
-    found = Console()
-    return found if found.is_terminal else Console(width=140)
+    found = Console(stderr=stderr)
+    return found if found.is_terminal else Console(width=140, stderr=stderr)
 
 
 def show_status(found: dict[str, Any], out: Console) -> None:
@@ -128,6 +130,56 @@ def show_batches(found: list[dict[str, Any]], out: Console) -> None:
             came,
         )
     out.print(table)
+
+
+def show_quote(found: Quote, out: Console) -> None:
+    """What is still to be paid, by stage and model, and all in all; then what the reader has to know of it."""
+    out.print(title({"name": found.name, "simulated": found.simulated}))
+    share = f"{found.questions:,} questions, {found.questions_done:,} of them done"
+    out.print(f"{share}; figures from {found.source} ({found.questions_measured:,} questions).")
+    table = Table("stage", "model", title="still to be paid: median (95th percentile)", title_justify="left")
+    for name in ("calls", "tokens in", "tokens out", "USD online", "USD batch", "time"):
+        table.add_column(name, justify="right")
+    for line in found.lines:
+        table.add_row(line.stage, line.model, *_amounts(line.left))
+    table.add_section()
+    table.add_row("all", "", *_amounts(found.left))
+    out.print(table)
+    out.print(f"Still to be paid, as the config has it: {_spread(found.usd, _usd)} USD.")
+    spent = "not known" if found.spent_usd is None else f"{_usd(found.spent_usd)} USD"
+    out.print(f"Spent in this workspace: {spent}, {found.spent_calls:,} calls.")
+    for remark in found.remarks:
+        out.print(remark)
+
+
+def _amounts(left: Amounts) -> list[str]:
+    counts = [_spread(value, _count) for value in (left.calls, left.input_tokens, left.output_tokens)]
+    usd = [_spread(value, _usd) for value in (left.usd_online, left.usd_batch)]
+    return [*counts, *usd, _spread(left.seconds, _duration)]
+
+
+def _spread(value: Range | None, show: Callable[[float], str]) -> str:
+    if value is None:
+        return "not known"
+    low, high = show(value.p50), show(value.p95)
+    return low if low == high else f"{low} ({high})"
+
+
+def _count(number: float) -> str:
+    if number < 10_000:
+        return f"{number:,.0f}"
+    size, unit = next(pair for pair in ((1e9, "G"), (1e6, "M"), (1e3, "k")) if number >= pair[0])
+    return f"{number / size:.3g}{unit}"
+
+
+def _usd(number: float) -> str:
+    return f"{number:,.0f}" if number >= 1_000 else f"{number:,.2f}"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 100:
+        return f"{seconds:,.0f} s"
+    return f"{seconds / 60:,.0f} min" if seconds < 6_000 else f"{seconds / 3_600:,.1f} h"
 
 
 def reasons(counts: dict[str, int]) -> str:

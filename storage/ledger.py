@@ -245,6 +245,21 @@ def spent_usd(root: Path) -> float:
     return float(costs.select(pl.coalesce("cost_usd", "most_usd").sum()).item())
 
 
+def read_attempts(root: Path, columns: Sequence[str], stage: str | None = None) -> pl.DataFrame:
+    """These columns of all attempts, of one stage or of all, those included that are not sealed. Needs no lock."""
+    names = list(dict.fromkeys([*columns, "call_id", "run", "attempt", "stage"]))
+    records = []
+    for path in sorted((root / "ledger" / "open").glob("*.jsonl")):
+        with contextlib.suppress(FileNotFoundError):  # sealed meanwhile
+            for line in path.read_bytes().split(b"\n")[:-1]:
+                with contextlib.suppress(ValueError):
+                    records.append(orjson.loads(line))
+    live = frame_of([record for record in records if stage in (None, record["stage"])]).select(names)
+    sealed = [path for path in ledger_files(root) if stage in (None, path.relative_to(root).parts[2])]
+    found = pl.concat([read_parquet(LEDGER, sealed, names), live])
+    return found.unique(["call_id", "run", "attempt"], maintain_order=True).select(columns)
+
+
 def ledger_files(root: Path) -> list[Path]:
     """The sealed parts of a workspace's ledger."""
     return sorted((root / "ledger" / "sealed").rglob("*.parquet"))

@@ -187,13 +187,18 @@ def is_red(manifest: Manifest, config: Config) -> bool:
 def wanted(stage: Stage, config: Config, inputs: pl.DataFrame) -> list[Row]:
     """The calls the inputs need, each row with its ``call_id`` and ``model``."""
     rows = inputs.to_dicts()
-    calls = []
-    for model in stage.models(config):
-        key = stage.call_key(config, model)
-        for row in rows:
-            about = [row[name] for name in ("question_id", "answer_id", "item_id", "sample", *stage.asked_about)]
-            calls.append(row | {"call_id": content_id(key, *about), "model": model.name})
-    return calls
+    return [
+        row | {"call_id": call_id, "model": model.name}
+        for model in stage.models(config)
+        for row, call_id in zip(rows, call_ids(stage, config, model, inputs), strict=True)
+    ]
+
+
+def call_ids(stage: Stage, config: Config, model: Model, inputs: pl.DataFrame) -> list[str]:
+    """The id of the model's call for each row of the inputs, of which the ids and ``asked_about`` alone are read."""
+    key = stage.call_key(config, model)
+    about = inputs.select("question_id", "answer_id", "item_id", "sample", *stage.asked_about)
+    return [content_id(key, *row) for row in about.iter_rows()]
 
 
 async def run_batch(run: Run, stage: Stage, batch: Batch, retry: Retry | None = None) -> Manifest:

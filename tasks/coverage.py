@@ -31,18 +31,35 @@ def quality(trajectories: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def levels(unit: str, scores: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
+    """Levels of answers: ``answer_id``, ``dimension`` (null for unit question), ``level``.
+
+    ``scores`` has the teacher's ``item_id``, ``answer_id`` and ``score``, ``items`` each item's ``dimension``.
+    """
+    if unit == "question":
+        return quality(scores).select("answer_id", pl.lit(None, pl.String).alias("dimension"), level="quality")
+    named = scores.join(items.select("item_id", "dimension"), on="item_id", maintain_order="left")
+    return named.select("answer_id", "dimension", level="score")
+
+
+def uncovered(units: pl.DataFrame, have: pl.DataFrame) -> pl.DataFrame:
+    """Every level of every unit (columns ``KEYS``), with whether ``have`` has it: ``KEYS``, ``level``, ``covered``."""
+    grid = units.select(KEYS).join(pl.DataFrame({"level": pl.Series(LEVELS, dtype=pl.Int8)}), how="cross")
+    covered = have.select(*KEYS, "level").unique().with_columns(covered=True)
+    return grid.join(covered, on=[*KEYS, "level"], how="left", nulls_equal=True, maintain_order="left").with_columns(
+        pl.col("covered").fill_null(False)
+    )
+
+
 def reached(workspace: Workspace, config: Config, shard: str, parts: Sequence[str]) -> pl.DataFrame:
     """Levels the answers have: ``question_id``, ``dimension`` (null for unit question), ``answer_id``, ``level``."""
-    answers = _read_parts(workspace, "answers", shard, parts, ["answer_id", "question_id", "target_dimension"])
+    answers = _read_parts(workspace, "answers", shard, parts, ["answer_id", "question_id"])
     scores = _read_parts(
         workspace, "trajectories", shard, [f"teacher/{part}" for part in parts], ["item_id", "answer_id", "score"]
     )
-    if config.coverage.unit == "question":
-        levels = quality(scores).rename({"quality": "level"}).with_columns(dimension=pl.lit(None, pl.String))
-    else:
-        items = _read_parts(workspace, "rubrics", shard, parts, ["item_id", "dimension"])
-        levels = scores.join(items, on="item_id", maintain_order="left").rename({"score": "level"})
-    return levels.join(answers, on="answer_id", maintain_order="left").select(*KEYS, "answer_id", "level")
+    items = _read_parts(workspace, "rubrics", shard, parts, ["item_id", "dimension"])
+    found = levels(config.coverage.unit, scores, items)
+    return found.join(answers, on="answer_id", maintain_order="left").select(*KEYS, "answer_id", "level")
 
 
 def missing(workspace: Workspace, config: Config, batch: Batch) -> pl.DataFrame:
@@ -55,11 +72,7 @@ def missing(workspace: Workspace, config: Config, batch: Batch) -> pl.DataFrame:
         # A dimension belongs to the rubrics of the pool: what coverage adds does not ask for more.
         pool = reached(workspace, config, batch.shard, ["pool"])
         units = pool.select(KEYS).unique(maintain_order=True)
-    grid = units.join(pl.DataFrame({"level": pl.Series(LEVELS, dtype=pl.Int8)}), how="cross")
-    covered = have.select(*KEYS, "level").unique().with_columns(covered=True)
-    return grid.join(covered, on=[*KEYS, "level"], how="left", nulls_equal=True, maintain_order="left").with_columns(
-        pl.col("covered").fill_null(False)
-    )
+    return uncovered(units, have)
 
 
 def inputs(workspace: Workspace, config: Config, batch: Batch) -> pl.DataFrame:

@@ -11,7 +11,7 @@ import polars as pl
 from storage.ids import content_id
 from storage.workspace import Workspace, now
 from tasks.config import Config
-from tasks.sources import assign_shards, load_source, source_fingerprint, spread
+from tasks.sources import Loaded, assign_shards, load_source, source_fingerprint, spread
 
 QUESTIONS = "questions"
 
@@ -33,22 +33,26 @@ def stands(workspace: Workspace, config: Config) -> bool:
     )
 
 
-def read_questions(workspace: Workspace, config: Config, *, skip_bad_rows: bool = False) -> dict[str, Any]:
-    """Write the questions table and its manifests. Raises ``SourceError`` for what cannot be read."""
-    from tasks.clusters import cluster_questions
-
-    mark = fingerprint(config)
-    limits = spread(config.limit, len(config.sources))
-    loaded = [
+def load_questions(config: Config, *, skip_bad_rows: bool = False) -> list[Loaded]:
+    """Each source's questions, those that the limit leaves it. Raises ``SourceError`` for what cannot be read."""
+    return [
         load_source(
             source,
             limit=limit,
             max_characters=config.questions.max_characters,
             skip_bad_rows=skip_bad_rows or source.skip_bad_rows,
         )
-        for source, limit in zip(config.sources, limits, strict=True)
+        for source, limit in zip(config.sources, spread(config.limit, len(config.sources)), strict=True)
         if limit != 0
     ]
+
+
+def read_questions(workspace: Workspace, config: Config, *, skip_bad_rows: bool = False) -> dict[str, Any]:
+    """Write the questions table and its manifests. Raises ``SourceError`` for what cannot be read."""
+    from tasks.clusters import cluster_questions
+
+    mark = fingerprint(config)
+    loaded = load_questions(config, skip_bad_rows=skip_bad_rows)
     questions = pl.concat([assign_shards(source.questions, config.shard_size) for source in loaded])
     clusters = cluster_questions(
         questions.select("question_id", "text"),

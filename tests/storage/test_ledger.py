@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 import storage.ledger
-from storage.ledger import Ledger, ledger_files
+from storage.ledger import Ledger, ledger_files, read_attempts
 from storage.schemas import LEDGER
 from storage.workspace import read_parquet
 
@@ -213,3 +213,17 @@ def test_kill_9_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path, "next", simulated=True)
     ids = [f"{number:06}" for number in acknowledged]
     assert found(ledger, *ids) == ids
+
+
+def test_attempts_are_read_without_the_lock_sealed_or_not_and_each_once(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path, "r", simulated=True)
+    append(ledger, record("a", input_tokens=5), record("b"), record("c", stage="judges", batch="judges s all"))
+    ledger.seal("answers", "s", "answers s pool")
+    append(ledger, record("d", input_tokens=7))
+    (segment,) = (tmp_path / "ledger" / "open").glob("*.jsonl")
+    with segment.open("ab") as torn:
+        torn.write(b'{"call_id": "e", "sta')
+    read = read_attempts(tmp_path, ["call_id", "input_tokens"])
+    assert sorted(read.rows()) == [("a", 5), ("b", None), ("c", None), ("d", 7)]
+    assert read_attempts(tmp_path, ["call_id"], "judges").rows() == [("c",)]
+    die(ledger)
