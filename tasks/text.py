@@ -138,6 +138,5 @@ def _hashed(texts: pl.Series, mode: Mode) -> Ragged:
 def _utf8(texts: pl.Series) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     array = texts.to_arrow()
     _, offsets, data = array.buffers()
-    first = array.offset
-    every = np.frombuffer(offsets, np.int64)[first : first + len(array) + 1] if len(array) else np.zeros(1, np.int64)
-    return np.frombuffer(data, np.uint8) if data is not None and data.size else np.empty(0, np.uint8), every
+    ends = np.frombuffer(offsets or bytes(8), np.int64)
+    return np.frombuffer(data or b"", np.uint8), ends[array.offset : array.offset + len(array) + 1]
