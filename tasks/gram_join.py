@@ -15,7 +15,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from tasks import gram_kernel
+from tasks import gram_kernel, walk_kernel
 from tasks.gram_sets import THREADS, GramSets, lines
 
 Ints = NDArray[np.int64]
@@ -29,7 +29,7 @@ Frequent = tuple[NDArray[np.uint64], NDArray[np.uint8], NDArray[np.uint8]]
 class Join:
     """The rows of ``sets`` in the order ``order`` (row numbers), from here on called by their place in it.
 
-    The first ``before`` of them are stored and never looked up. Takes less than 1 KB a row. One walk each.
+    The first ``before`` of them are stored and never looked up. Takes less than 1 KB a row. For one walk.
     """
 
     def __init__(self, sets: GramSets, limit: Fraction, *, order: Ints | None = None, before: int = 0) -> None:
@@ -48,14 +48,24 @@ class Join:
         bitmaps, starts = sets.bitmaps, sets.starts
         if not np.array_equal(order, np.arange(rows)):
             bitmaps, starts = np.take(bitmaps, order, axis=0, out=lines(rows)), starts[order]
-        self._own, self._ends, self._fill = own, ends, begins[:-1].copy()
         longest = int(sets.sizes.max()) if rows else 0
-        table = np.empty(gram_kernel.slots_for(longest), np.uint64)
-        postings = np.empty(len(own), np.int32)
+        self._index = walk_kernel.Index(
+            own=own,
+            ends=ends,
+            begins=begins,
+            fill=begins[:-1].copy(),
+            postings=np.empty(len(own), np.int32),
+            bitmaps=bitmaps,
+            grams=sets.grams,
+            starts=starts,
+            p=self._p,
+            q=self._q,
+            seen=np.full(rows, -1, np.int32),
+            found=np.empty(rows, np.int32),
+            table=np.empty(max(4 * longest, 16), np.uint64),
+        )
         for row in range(before):
-            gram_kernel.post(row, own, ends, self._fill, postings)
-        self._index = (own, ends, begins, self._fill, postings, bitmaps, sets.grams, starts, self._p, self._q)
-        self._room = (np.full(rows, -1, np.int32), np.empty(rows, np.int32), table)
+            walk_kernel.post(row, self._index)
 
     def walk(self) -> tuple[Small, Small, Small]:
         """For each row the stored one that it is above the limit with, -1 where there is none and it is stored itself;
@@ -65,7 +75,7 @@ class Join:
         shared, union = np.zeros((2, self.rows), np.int32)
         for first in range(self.before, self.rows, BLOCK):
             last = min(first + BLOCK, self.rows)
-            gram_kernel.walk(first, last, *self._index, *self._room, twin, shared, union)
+            walk_kernel.walk(first, last, self._index, twin, shared, union)
             self._sets.forget()
         return twin, shared, union
 
@@ -79,7 +89,7 @@ class Join:
         first = self.before
         while first < self.rows:
             last = min(first + BLOCK, self.rows)
-            count, first = gram_kernel.pairs(first, last, within, *self._index, *self._room, result)
+            count, first = walk_kernel.pairs(first, last, within, self._index, result)
             found.append(result[:count].copy())
             self._sets.forget()
         return np.concatenate(found)
@@ -88,9 +98,9 @@ class Join:
         """For each row the same label as all rows have that a chain of pairs above the limit connects it with."""
         parents = np.arange(self.rows, dtype=np.int32)
         for first in range(0, self.rows, BLOCK):
-            gram_kernel.components(first, min(first + BLOCK, self.rows), *self._index, *self._room, parents)
+            walk_kernel.components(first, min(first + BLOCK, self.rows), self._index, parents)
             self._sets.forget()
-        return np.array([gram_kernel.root(parents, row) for row in range(self.rows)], np.int64)
+        return np.array([walk_kernel.root(parents, row) for row in range(self.rows)], np.int64)
 
 
 def _entries(sets: GramSets, order: Ints, p: int, q: int) -> NDArray[np.uint64]:
@@ -115,10 +125,13 @@ def _entries(sets: GramSets, order: Ints, p: int, q: int) -> NDArray[np.uint64]:
 def _frequent(sets: GramSets) -> Frequent:
     """The n-grams of at least 3 of some rows taken evenly, and as many of all rows as make some hundred of them."""
     step = max(8, -(-len(sets) // SAMPLE))
-    rows = range(0, len(sets), step)
-    grams = sets.grams
-    parts = [grams[sets.starts[row] : sets.starts[row] + sets.sizes[row]] for row in rows]
-    sample = np.sort(np.concatenate([np.empty(0, np.uint64), *parts]))
+    grams, parts = sets.grams, [np.empty(0, np.uint64)]
+    for number, row in enumerate(range(0, len(sets), step)):
+        parts.append(grams[sets.starts[row] : sets.starts[row] + sets.sizes[row]].copy())
+        if number % 256 == 0:
+            sets.forget()
+    sample = np.sort(np.concatenate(parts))
+    del parts
     sets.forget()
     borders = np.flatnonzero(np.concatenate((sample[1:] != sample[:-1], [True])))
     counts = np.diff(borders, prepend=-1)

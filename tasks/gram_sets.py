@@ -110,9 +110,9 @@ def _part(texts: pl.Series, n: int, mode: Mode) -> _Part:
     sizes, bitmaps = np.empty(len(texts), np.int32), np.empty((len(texts), 8), np.uint64)
     count = gram_kernel.distinct_ngrams(tokens.values, tokens.offsets, n, values, sizes, bitmaps)
     rows = np.flatnonzero(sizes == 0)
-    short = normalized(texts.gather(rows), mode) if len(rows) else []
-    digests = {int(row): xxhash.xxh3_128_digest(text) for row, text in zip(rows, short, strict=True)}
-    return _Part(sizes, bitmaps, values[:count], digests)
+    alike = normalized(texts.gather(rows), mode)
+    short = {int(row): xxhash.xxh3_128_digest(text) for row, text in zip(rows, alike, strict=True)}
+    return _Part(sizes, bitmaps, values[:count], short)
 
 
 def _starts(sizes: NDArray[np.int32]) -> NDArray[np.int64]:
