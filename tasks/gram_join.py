@@ -22,7 +22,7 @@ Ints = NDArray[np.int64]
 Small = NDArray[np.int32]
 
 SAMPLE = 25_000  # rows that say which n-grams are frequent
-BLOCK = 8192  # rows walked before the file's pages are let go
+BLOCK = 2048  # rows worked on before the file's pages are let go
 Frequent = tuple[NDArray[np.uint64], NDArray[np.uint8], NDArray[np.uint8]]
 
 
@@ -64,8 +64,7 @@ class Join:
             found=np.empty(rows, np.int32),
             table=np.empty(max(4 * longest, 16), np.uint64),
         )
-        for row in range(before):
-            walk_kernel.post(row, self._index)
+        walk_kernel.post(before, self._index)
 
     def walk(self) -> tuple[Small, Small, Small]:
         """For each row the stored one that it is above the limit with, -1 where there is none and it is stored itself;

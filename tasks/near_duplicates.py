@@ -2,11 +2,11 @@
 
     J(x, y) = |G(x) and G(y)| / |G(x) or G(y)|,   G: the set of word n-grams (n = 4) of an instance's text
 
-The instances are walked in the order of their ids (as UTF-8 bytes: ids are hashes, so the order means nothing, and
-is the same on every machine whatever order the rows come in). One is dropped when its largest J with an instance
-*retained before it* is greater than the threshold; its twin is the retained instance of that largest J, the
-earliest where several have it. An instance of fewer than n tokens has no n-gram: it repeats another such one when
-their normalized texts are equal, which counts as J = 1.
+The instances are walked in the order of their ids as UTF-8 bytes (a workspace's ids are hashes, so the order means
+nothing, and is the same on every machine whatever order the rows come in), or in the order they come in. One is
+dropped when its largest J with an instance *retained before it* is greater than the threshold; its twin is the
+retained instance of that largest J, the earliest where several have it. An instance of fewer than n tokens has no
+n-gram: it repeats another such one when their normalized texts are equal, which counts as J = 1.
 
 The result is exactly that of this walk, whatever the number of threads (tasks/gram_join.py says how). Instances are
 read once, in any order, and only their hashed n-grams are kept, so the texts need not be in memory together.
@@ -14,71 +14,83 @@ read once, in any order, and only their hashed n-grams are kept, so the texts ne
 
 from collections.abc import Iterable
 from fractions import Fraction
+from typing import Literal
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from storage.errors import UserError
 from tasks.gram_join import Join
 from tasks.gram_sets import GramSets, gram_sets
 from tasks.text import Mode
 
+Order = Literal["id", "input"]
+Frames = pl.DataFrame | Iterable[pl.DataFrame]
 Ints = NDArray[np.int64]
 
 
+class IdTwice(UserError, ValueError):
+    """An id stands for two instances, so that a decision about it would be about neither."""
+
+
 def near_duplicates(
-    instances: pl.DataFrame | Iterable[pl.DataFrame],
-    *,
-    data_set: str,
-    threshold: float = 0.75,
-    n: int = 4,
-    mode: Mode = "word",
+    instances: Frames, *, data_set: str, threshold: float = 0.75, n: int = 4, mode: Mode = "word"
 ) -> pl.DataFrame:
-    """The table ``near_duplicates`` for ``instances`` (instance_id, text), in the order of the walk.
+    """The table ``near_duplicates`` for ``instances`` (instance_id, text), in the order of their ids.
+
+    Raises as ``decisions`` does.
+    """
+    try:
+        found = decisions(instances, threshold=threshold, n=n, mode=mode)
+    except IdTwice as error:
+        raise IdTwice(f"{data_set}: {error}") from None
+    return found.sort("instance_id").select(pl.lit(data_set).alias("data_set"), pl.all())
+
+
+def decisions(
+    instances: Frames, *, threshold: float = 0.75, n: int = 4, mode: Mode = "word", order: Order = "id"
+) -> pl.DataFrame:
+    """For each of ``instances`` (instance_id, text), as they come: kept, twin_id, shared, union, jaccard.
 
     ``instances`` is a frame, or frames one after another. A null text counts as an empty one. With threshold 1 nothing
-    is dropped. Raises ``ValueError`` when an id stands twice or the threshold is not within 0 and 1.
+    is dropped. Raises ``IdTwice`` when an id stands twice, and ``ValueError`` when the threshold is not within 0 and 1.
     """
     limit = exact(threshold)
-    ids, sets = read(instances, n, mode)
-    order = ids.arg_sort().to_numpy()
-    ids = ids.gather(order)
-    if ids.n_unique() < len(ids):
-        raise ValueError(f"{data_set}: instance {ids.filter(ids.is_duplicated())[0]} stands twice")
-    return decisions(ids, sets, order.astype(np.int64), limit).select(pl.lit(data_set).alias("data_set"), pl.all())
-
-
-def read(instances: pl.DataFrame | Iterable[pl.DataFrame], n: int, mode: Mode) -> tuple[pl.Series, GramSets]:
-    """The ids as they come, and the sets of n-grams of the texts."""
-    ids = [pl.Series("instance_id", [], pl.String)]
+    parts = [pl.Series("instance_id", [], pl.String)]
 
     def texts() -> Iterable[pl.Series]:
         for frame in [instances] if isinstance(instances, pl.DataFrame) else instances:
-            ids.append(frame["instance_id"].cast(pl.String))
+            parts.append(frame["instance_id"].cast(pl.String))
             yield frame["text"]
 
     sets = gram_sets(texts(), n, mode)
-    return pl.concat(ids), sets
-
-
-def decisions(ids: pl.Series, sets: GramSets, order: Ints, limit: Fraction) -> pl.DataFrame:
-    """What the walk over the rows in ``order`` decides, a line each; ``ids`` are in that order."""
-    twin, shared, union = Join(sets, limit, order=order).walk()
+    ids = pl.concat(parts)
+    if ids.n_unique() < len(ids):
+        raise IdTwice(f"instance {ids.filter(ids.is_duplicated())[0]} stands twice")
+    walked = ids.arg_sort().to_numpy().astype(np.int64) if order == "id" else np.arange(len(ids))
+    twin, shared, union = Join(sets, limit, order=walked).walk()
     if limit < 1:
-        for row, other in _equal_short(sets, order):
+        for row, other in _equal_short(sets, walked):
             twin[row] = other
-    found = pl.DataFrame({"instance_id": ids, "twin": twin, "shared": shared, "union": union})
-    return found.select(
-        "instance_id",
-        (pl.col("twin") < 0).alias("kept"),
-        pl.when(pl.col("twin") >= 0).then(pl.col("instance_id").gather(pl.col("twin").clip(0))).alias("twin_id"),
-        pl.when(pl.col("union") > 0).then("shared").alias("shared"),
-        pl.when(pl.col("union") > 0).then("union").alias("union"),
-        pl.when(pl.col("union") > 0)
-        .then(pl.col("shared") / pl.col("union"))
-        .when(pl.col("twin") >= 0)
-        .then(1.0)
-        .alias("jaccard"),
+    found = pl.DataFrame(
+        {"row": walked, "twin": np.where(twin < 0, -1, walked[twin]), "shared": shared, "union": union}
+    )
+    return (
+        found.sort("row")
+        .with_columns(ids.alias("instance_id"), kept=pl.col("twin") < 0)
+        .select(
+            "instance_id",
+            "kept",
+            pl.when(~pl.col("kept")).then(pl.col("instance_id").gather(pl.col("twin").clip(0))).alias("twin_id"),
+            pl.when(pl.col("union") > 0).then("shared").alias("shared"),
+            pl.when(pl.col("union") > 0).then("union").alias("union"),
+            pl.when(pl.col("union") > 0)
+            .then(pl.col("shared") / pl.col("union"))
+            .when(~pl.col("kept"))
+            .then(1.0)
+            .alias("jaccard"),
+        )
     )
 
 

@@ -39,12 +39,19 @@ class Index(NamedTuple):
 
 
 @kernel
-def post(row: int, index: Index) -> None:
+def _post(row: int, index: Index) -> None:
     """Store the row under its keys, for later rows to find."""
     for at in range(index.ends[row], index.ends[row + 1]):
         key = index.own[at] >> 1
         index.postings[index.fill[key]] = row << 1 | index.own[at] & 1
         index.fill[key] += 1
+
+
+@kernel
+def post(rows: int, index: Index) -> None:
+    """Store the first ``rows`` rows."""
+    for row in range(rows):
+        _post(row, index)
 
 
 @kernel
@@ -141,7 +148,7 @@ def walk(first: int, last: int, index: Index, twin: Small, shared: Small, union:
                     if twin[row] < 0 or ahead > 0 or (ahead == 0 and other < twin[row]):
                         twin[row], shared[row], union[row] = other, common, either
         if twin[row] < 0:
-            post(row, index)
+            _post(row, index)
 
 
 @kernel
@@ -169,7 +176,7 @@ def pairs(first: int, last: int, adds: bool, index: Index, result: Ints) -> tupl
                     line[0], line[1], line[2], line[3] = other, row, common, either
                     written += 1
         if adds:
-            post(row, index)
+            _post(row, index)
     return written, last
 
 
@@ -189,7 +196,7 @@ def components(first: int, last: int, index: Index, parents: Small) -> None:
         if index.ends[row] == index.ends[row + 1]:
             continue
         count = _candidates(row, index)
-        post(row, index)
+        _post(row, index)
         if count:
             mask = _tabled(row, index)
             for at in range(count):
