@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from tasks import gram_kernel
 from tasks.text import Mode, normalized, token_hashes
 
-AT_A_TIME = 2048  # texts
+AT_A_TIME = 1024  # texts
 THREADS = min(os.cpu_count() or 1, 8)
 
 
@@ -93,7 +93,7 @@ def _parts(texts: Iterable[pl.Series], n: int, mode: Mode) -> Iterator[_Part]:
     with ThreadPoolExecutor(THREADS) as pool:
         for part in slices:
             waiting.append(pool.submit(_part, part, n, mode))
-            if len(waiting) > THREADS + 1:
+            if len(waiting) > 6 * THREADS:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
