@@ -49,6 +49,7 @@ _TOKEN = regex.compile(
     rf"|{MATH_CLASS}",
     regex.V1,
 )
+_WS_TOKEN = regex.compile(r"[^\s\x1c-\x1f]+")
 _SLICE = 4096  # texts hashed at a time: bounds the room set aside for their tokens
 
 
@@ -75,6 +76,14 @@ def tokens_of(text: str, mode: Mode) -> list[str]:
         return lowered(text).split()
     tokens: list[str] = _TOKEN.findall(lowered(text))
     return tokens
+
+
+def token_spans(text: str, mode: Mode) -> tuple[str, list[tuple[int, int]]]:
+    """The text in NFC with its own capitals, and where in it each of its tokens stands."""
+    # U+0130 is the one code point whose lower case is two.
+    shown = unicodedata.normalize("NFC", text).replace("\u0130", "i\u0307")
+    pattern = _TOKEN if mode == "word" else _WS_TOKEN
+    return shown, [found.span() for found in pattern.finditer(lowered(text))]
 
 
 def normalized(texts: pl.Series, mode: Mode) -> pl.Series:
