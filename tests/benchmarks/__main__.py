@@ -2,6 +2,8 @@
 
 engine    calls per second of an annotation batch against a bare loop over the same SDK and server
 overlap   a whole run's time against its slowest model's share of the work
+
+The lexical filters: ``python -m tests.benchmarks.lexical FOLDER ROWS``.
 """
 
 import json
