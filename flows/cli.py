@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from flows.cli_lexical import lexical
 from storage.errors import UserError
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+
+app.add_typer(lexical)
 
 ConfigPath = Annotated[Path | None, typer.Argument(metavar="CONFIG.yaml", help="Without one: the demo, simulated.")]
 WorkspacePath = Annotated[

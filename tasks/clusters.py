@@ -6,11 +6,12 @@ threshold; a cluster is a connected component of that relation, so its ends may 
 A cluster's name is the least question id in it, and stays when rows that do not touch it are added.
 """
 
-import numpy as np
 import polars as pl
 
-from tasks.near_duplicates import Index, exact
-from tasks.text import Mode, ngram_hashes, normalized
+from tasks.gram_join import Join
+from tasks.gram_sets import gram_sets
+from tasks.near_duplicates import exact
+from tasks.text import Mode, normalized
 
 
 def cluster_questions(
@@ -28,33 +29,8 @@ def cluster_questions(
     named = different.with_columns(normalized(different["text"], mode).alias("normalized"))
     # Equal texts are one row from here on: they would otherwise make a pair each with each.
     texts = named.group_by("normalized").agg(pl.col("question_id").min().alias("least")).sort("least")
-    labels = _connected(texts["normalized"], threshold, n, mode)
+    labels = Join(gram_sets([texts["normalized"]], n, mode), exact(threshold)).components()
     texts = texts.with_columns(pl.Series("label", labels)).with_columns(
         pl.col("least").min().over("label").alias("cluster")
     )
     return named.join(texts, on="normalized", maintain_order="left").select("question_id", "cluster")
-
-
-def _connected(texts: pl.Series, threshold: float, n: int, mode: Mode) -> list[int]:
-    """A label for each text, shared by the texts that a chain of pairs above the threshold connects."""
-    index = Index(ngram_hashes(texts, n, mode), exact(threshold))
-    label = np.arange(len(texts))
-    members = [[row] for row in range(len(texts))]
-    for row in index.rows.tolist():
-        candidates = index.candidates(row)
-        index.add(row)
-        # One pair connects a whole group. So one row of each group is tried first, and of those it is not above,
-        # the rest: ten thousand questions of one template make ten thousand checks, not fifty million.
-        _, first = np.unique(label[candidates], return_index=True)
-        joined, _, _ = index.check(row, candidates[first])
-        others, _, _ = index.check(row, candidates[~np.isin(label[candidates], label[joined])])
-        touched = np.unique(label[np.concatenate([joined, others])])
-        for other in touched.tolist():
-            own = int(label[row])
-            # The smaller group takes the larger one's label, so a text changes its label log2(texts) times at most.
-            large, small = (own, other) if len(members[own]) >= len(members[other]) else (other, own)
-            if large != small:
-                label[members[small]] = large
-                members[large] += members[small]
-                members[small] = []
-    return label.tolist()

@@ -17,12 +17,11 @@ In rubric_data a row is an answer and ``rubric`` its whole rubric; in refine_dat
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from storage.schemas import DIVERSITY
 from tasks.text import Mode, Ragged, ngrams, token_hashes
+from tasks.unique import Unique
 
 INPUT = {"question": "question_id", "answer": "answer_id"}
 GENERATED = {
@@ -30,7 +29,7 @@ GENERATED = {
     "refine_data": ("rubric", "reason", "suggestion", "refined_answer"),
 }
 NS = (2, 3, 4)
-CHUNK = 10_000  # rows tokenized at a time
+CHUNK = 4096  # rows tokenized at a time
 
 Frames = pl.DataFrame | Iterable[pl.DataFrame]
 
@@ -48,37 +47,18 @@ class Count(NamedTuple):
         return self.unique / self.ngrams if self.ngrams else None
 
 
-class Unique:
-    """The different values among those added, as sorted arrays: about 16 bytes for each, 48 while merging."""
-
-    def __init__(self) -> None:
-        self._merged = np.empty(0, np.uint64)
-        self._pending: list[NDArray[np.uint64]] = []
-        self._waiting = 0
-
-    def add(self, values: NDArray[np.uint64]) -> None:
-        self._pending.append(_different(values.copy()))
-        self._waiting += len(self._pending[-1])
-        # A merge passes over everything, so it waits until as much has come in again.
-        if self._waiting > max(len(self._merged), 1 << 20):
-            self._merge()
-
-    def __len__(self) -> int:
-        self._merge()
-        return len(self._merged)
-
-    def _merge(self) -> None:
-        if self._pending:
-            self._merged = _different(np.concatenate([self._merged, *self._pending]))
-            self._pending, self._waiting = [], 0
+def distinct(texts: Iterable[pl.Series], ns: Iterable[int], mode: Mode) -> dict[int, Count]:
+    """Distinct-n for each n, over the texts of all the series. Null is no text; an empty one has no n-grams."""
+    field = _Field(ns)
+    for series in texts:
+        for first in range(0, len(series), CHUNK):
+            field.add(token_hashes(series.slice(first, CHUNK).drop_nulls(), mode))
+    return field.counts()
 
 
 def distinct_n(texts: Iterable[pl.Series], n: int, mode: Mode) -> Count:
-    """Distinct-n over the texts of all the series. Null is no text; an empty text is one, without n-grams."""
-    field = _Field([n])
-    for series in texts:
-        field.add(token_hashes(series.drop_nulls(), mode))
-    return field.count(n)
+    """Distinct-n over the texts of all the series."""
+    return distinct(texts, [n], mode)[n]
 
 
 def diversity(collections: Mapping[tuple[str, str], Frames], *, mode: Mode = "word") -> pl.DataFrame:
@@ -151,6 +131,9 @@ class _Field:
     def count(self, n: int) -> Count:
         return Count(self._texts, self._ngrams[n], len(self._unique[n]))
 
+    def counts(self) -> dict[int, Count]:
+        return {n: self.count(n) for n in self._unique}
+
 
 class _InputField(_Field):
     """A field whose texts stand in many rows: each is read once, and its rows are counted."""
@@ -180,11 +163,3 @@ class _InputField(_Field):
         ngrams_ = (pl.col("rows").cast(pl.Int64) * (pl.col("tokens") - n + 1).clip(0)).sum()
         texts, all_ngrams = rows.select(pl.col("rows").cast(pl.Int64).sum(), ngrams_.alias("ngrams")).row(0)
         return Count(texts, all_ngrams, self.count(n).unique)
-
-
-def _different(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Sorted, each once; ``values`` is left sorted."""
-    values.sort()
-    first = np.ones(len(values), np.bool_)
-    first[1:] = values[1:] != values[:-1]
-    return values[first]

@@ -21,39 +21,36 @@ with a combining dot. Whitespace is Python's, U+0085, U+00A0 and U+2028 included
 
 **Mode ws** is the paper read literally: what whitespace separates.
 
+``tokens_of`` shows the tokens and is the definition; ``token_hashes`` finds the same ones many times faster, by one
+look-up per code point (tasks/text_kernel.py), and is what every figure counts.
+
 Tokens and n-grams are 64-bit hashes. Among N different n-grams N^2 / 2^65 pairs are expected to share a hash:
 0.0003 for 100 million, 0.03 for a billion. A collision changes a count by one.
 """
 
 import unicodedata
-from array import array
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 import regex  # type: ignore[import-untyped]
-import xxhash
 from numpy.typing import NDArray
 
-Mode = Literal["word", "ws"]
+from tasks import text_kernel
+from tasks.code_points import ALONE_CLASS, MATH_CLASS, RUN_CLASS, Mode as Mode, normal, table
 
-_ALONE = r"[[\p{Han}\p{Ideographic}\p{Hiragana}\p{Katakana}ーｰﾞﾟ]&&[\p{L}\p{N}]]"
-_RUN = rf"[[\p{{L}}\p{{M}}\p{{N}}]--{_ALONE}]"
-_RUNS = rf"(?:[a-z0-9]++|{_RUN})++"
+_RUNS = rf"(?:[a-z0-9]++|{RUN_CLASS})++"
 # The first alternative is the second one's plain case (an ASCII run that nothing can extend), twice as fast.
 _TOKEN = regex.compile(
     rf"[a-z0-9]++(?![.,'\P{{ASCII}}])"
-    rf"|{_RUNS}(?:(?:(?<=\p{{Nd}})[.,](?=\p{{Nd}})|'(?={_RUN})){_RUNS})*+"
+    rf"|{_RUNS}(?:(?:(?<=\p{{Nd}})[.,](?=\p{{Nd}})|'(?={RUN_CLASS})){_RUNS})*+"
     r"|\\[a-z]++"
-    rf"|{_ALONE}\p{{M}}*+"
-    r"|[-+*/=<>^\p{Sm}]",
+    rf"|{ALONE_CLASS}\p{{M}}*+"
+    rf"|{MATH_CLASS}",
     regex.V1,
 )
-
-_ODD = np.uint64(0x9E3779B97F4A7C15)
-_FIRST = np.uint64(0xFF51AFD7ED558CCD)
-_SECOND = np.uint64(0xC4CEB9FE1A85EC53)
-_SHIFT = np.uint64(33)
+_WS_TOKEN = regex.compile(r"[^\s\x1c-\x1f]+")
+_SLICE = 4096  # texts hashed at a time: bounds the room set aside for their tokens
 
 
 class Ragged(NamedTuple):
@@ -81,9 +78,12 @@ def tokens_of(text: str, mode: Mode) -> list[str]:
     return tokens
 
 
-def tokenize(texts: pl.Series, mode: Mode) -> pl.Series:
-    """A list of tokens per text. A null text has none."""
-    return pl.Series(texts.name, [tokens_of(text or "", mode) for text in texts], dtype=pl.List(pl.String))
+def token_spans(text: str, mode: Mode) -> tuple[str, list[tuple[int, int]]]:
+    """The text in NFC with its own capitals, and where in it each of its tokens stands."""
+    # U+0130 is the one code point whose lower case is two.
+    shown = unicodedata.normalize("NFC", text).replace("\u0130", "i\u0307")
+    pattern = _TOKEN if mode == "word" else _WS_TOKEN
+    return shown, [found.span() for found in pattern.finditer(lowered(text))]
 
 
 def normalized(texts: pl.Series, mode: Mode) -> pl.Series:
@@ -93,21 +93,15 @@ def normalized(texts: pl.Series, mode: Mode) -> pl.Series:
     two such texts are equal when they are written alike, not because neither has a word.
     """
 
-    def joined(text: str) -> str:
+    def one(text: str) -> str:
         return " ".join(tokens_of(text, mode) or lowered(text).split())
 
-    return pl.Series(texts.name, [joined(text or "") for text in texts], dtype=pl.String)
+    return pl.Series(texts.name, [one(text or "") for text in texts], dtype=pl.String)
 
 
 def token_hashes(texts: pl.Series, mode: Mode) -> Ragged:
-    """The tokens of each text, in order and with repeats, as XXH3 hashes of their UTF-8."""
-    vocabulary = _Vocabulary()
-    hashes = array("Q")
-    offsets = np.zeros(len(texts) + 1, np.int64)
-    for row, text in enumerate(texts, start=1):
-        hashes.extend(map(vocabulary.__getitem__, tokens_of(text or "", mode)))
-        offsets[row] = len(hashes)
-    return Ragged(np.frombuffer(hashes, np.uint64) if hashes else np.empty(0, np.uint64), offsets)
+    """The tokens of each text, in order and with repeats, as 64-bit hashes of their code points."""
+    return joined([_hashed(texts.slice(first, _SLICE), mode) for first in range(0, len(texts), _SLICE)])
 
 
 def ngrams(tokens: Ragged, n: int) -> Ragged:
@@ -118,18 +112,10 @@ def ngrams(tokens: Ragged, n: int) -> Ragged:
     """
     if n < 1:
         raise ValueError(f"n-grams of {n} tokens: n is at least 1")
-    values, offsets = tokens
-    grams = np.maximum(tokens.counts - (n - 1), 0)
-    starts = max(len(values) - n + 1, 0)
-    hashes = _mixed(values[:starts].copy())
-    for place in range(1, n):
-        hashes *= _ODD
-        hashes += values[place : place + starts]
-        _mixed(hashes)
-    if n > 1:
-        ends = np.repeat(offsets[1:], tokens.counts)[:starts]
-        hashes = hashes[np.arange(n, starts + n) <= ends]
-    return Ragged(hashes, np.concatenate(([0], np.cumsum(grams))))
+    offsets = np.concatenate(([0], np.cumsum(np.maximum(tokens.counts - (n - 1), 0))))
+    values = np.empty(offsets[-1], np.uint64)
+    text_kernel.ngram_hashes(tokens.values, tokens.offsets, n, values)
+    return Ragged(values, offsets)
 
 
 def ngram_hashes(texts: pl.Series, n: int, mode: Mode) -> Ragged:
@@ -137,19 +123,29 @@ def ngram_hashes(texts: pl.Series, n: int, mode: Mode) -> Ragged:
     return ngrams(token_hashes(texts, mode), n)
 
 
-class _Vocabulary(dict[str, int]):
-    """Each different token is hashed once. It lives for one call, so that no long run fills the memory with it."""
+def joined(parts: list[Ragged]) -> Ragged:
+    """The texts of all parts, one part after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    counts = [part.counts for part in parts]
+    offsets = np.concatenate(([0], np.cumsum(np.concatenate(counts)))) if counts else np.zeros(1, np.int64)
+    return Ragged(np.concatenate([np.empty(0, np.uint64), *(part.values for part in parts)]), offsets)
 
-    def __missing__(self, token: str) -> int:
-        self[token] = value = xxhash.xxh3_64_intdigest(token.encode())
-        return value
+
+def _hashed(texts: pl.Series, mode: Mode) -> Ragged:
+    texts = texts.cast(pl.String).fill_null("")
+    data, offsets = _utf8(texts)
+    rows = np.flatnonzero(text_kernel.unsettled(data, offsets, normal()))
+    if len(rows):
+        settled = pl.Series([lowered(text) for text in texts.gather(rows)], dtype=pl.String)
+        data, offsets = _utf8(texts.scatter(rows, settled))
+    values, ends = np.empty(len(data), np.uint64), np.empty(len(texts), np.int64)
+    count = text_kernel.token_hashes(data, offsets, table(mode), values, ends)
+    return Ragged(values[:count].copy(), np.concatenate(([0], ends)))
 
 
-def _mixed(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Each value through a bijection that spreads every bit (MurmurHash3's 64-bit finalizer), in place."""
-    values ^= values >> _SHIFT
-    values *= _FIRST
-    values ^= values >> _SHIFT
-    values *= _SECOND
-    values ^= values >> _SHIFT
-    return values
+def _utf8(texts: pl.Series) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    array = texts.to_arrow()
+    _, offsets, data = array.buffers()
+    ends = np.frombuffer(offsets or bytes(8), np.int64)
+    return np.frombuffer(data or b"", np.uint8), ends[array.offset : array.offset + len(array) + 1]

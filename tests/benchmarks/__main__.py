@@ -3,6 +3,8 @@
 engine    calls per second of an annotation batch against a bare loop over the same SDK and server
 overlap   a whole run's time against its slowest model's share of the work
 pace      successes a minute against a server's limit, and the requests that it answers 429
+
+The lexical filters: ``python -m tests.benchmarks.lexical FOLDER ROWS``.
 """
 
 import json

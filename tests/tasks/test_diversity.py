@@ -2,12 +2,14 @@ import json
 import os
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given, settings, strategies as st
 
 from storage.schemas import DIVERSITY
-from tasks.diversity import Count, Unique, distinct_n, diversity
+from tasks.diversity import Count, distinct_n, diversity
+from tasks.unique import Unique
 
 DATA = Path(os.environ.get("CRITICGEN_TEST_DATA", ""))
 needs_data = pytest.mark.skipif(
@@ -88,14 +90,19 @@ def test_distinct_n_is_unique_over_all(first: list[str], second: list[str], n: i
     assert found.distinct == (len(set(grams)) / len(grams) if grams else None)
 
 
-def test_unique_values_are_counted_over_many_merges() -> None:
-    import numpy as np
+@settings(deadline=None)
+@given(st.lists(st.lists(st.integers(0, 40) | st.integers(0, 2**64 - 1), max_size=60), max_size=8))
+def test_different_values_are_counted_also_when_they_do_not_fit_the_table(lists: list[list[int]]) -> None:
+    unique = Unique(slots=16)
+    for values in lists:
+        unique.add(np.array(values, np.uint64))
+    assert len(unique) == len({value for values in lists for value in values})
 
-    unique = Unique()
+
+def test_different_values_are_counted_over_many_growths() -> None:
+    unique = Unique(slots=1 << 18)
     for start in range(0, 2_000_000, 250_000):
-        values = np.arange(start, start + 500_000, dtype=np.uint64)
-        unique.add(values)
-        assert values[0] == start
+        unique.add(np.arange(start, start + 500_000, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15))
     assert len(unique) == 2_250_000
 
 

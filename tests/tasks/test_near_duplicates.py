@@ -2,7 +2,12 @@
 
 import json
 import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
 from fractions import Fraction
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +16,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from storage.schemas import NEAR_DUPLICATES
-from tasks.near_duplicates import near_duplicates, pairs_over
+from tasks.near_duplicates import decisions, near_duplicates, pairs_over
+from tasks.text import tokens_of
 
 DATA = Path(os.environ.get("CRITICGEN_TEST_DATA", ""))
 needs_data = pytest.mark.skipif(
@@ -152,6 +158,129 @@ def test_a_template_that_all_rows_share_makes_no_candidates() -> None:
     assert near_duplicates(frame(texts), data_set="refine_data")["kept"].all()
     # A fifth of each row is its own, so all are at 77/123 of one another.
     assert len(pairs_over(pl.Series(texts[:20]), threshold=0.62)) == 190
+
+
+def drops(texts: list[str], **settings: Any) -> dict[int, int]:
+    """The dropped rows and their twins, in the order of the list."""
+    found = decisions(frame(texts), order="input", **settings).with_row_index()
+    return {row: int(twin) for row, twin in found.filter(~pl.col("kept")).select("index", "twin_id").iter_rows()}
+
+
+def test_the_order_of_the_input_is_walked_when_asked_for() -> None:
+    rows = pl.DataFrame({"instance_id": ["b", "a", "c"], "text": ["one two three four", "else", "One two three four"]})
+    found = decisions([rows[:2], rows[2:]], order="input")
+    assert found.select("instance_id", "kept", "twin_id").rows() == [
+        ("b", True, None),
+        ("a", True, None),
+        ("c", False, "b"),
+    ]
+    assert decisions(rows.reverse()).select("instance_id", "twin_id").rows() == [("c", "b"), ("a", None), ("b", None)]
+
+
+def test_ten_thousand_identical_rows_repeat_the_first() -> None:
+    assert drops(["all of these rows are one and the same"] * 10_000) == dict.fromkeys(range(1, 10_000), 0)
+
+
+def test_very_long_rows_are_compared_whole() -> None:
+    words = [f"w{place}" for place in range(100_000)]
+    edited = ["x" if place % 40 == 0 else word for place, word in enumerate(words)]  # 8 in 40 n-grams differ: 36/44
+    other = ["x" if place % 25 == 0 else word for place, word in enumerate(words)]  # 21/29
+    assert drops([" ".join(each) for each in (words, edited, other)]) == {1: 0}
+
+
+def test_rows_without_words_repeat_only_what_is_written_alike() -> None:
+    assert drops(["( ( ) )", "( )", "((  ) )", "( (\n) )", "", "  ", "one two three", "One, two three."]) == {
+        3: 0,
+        5: 4,
+        7: 6,
+    }
+
+
+def test_ideographs_are_tokens_and_in_mode_ws_they_are_not() -> None:
+    texts = ["我今天去学校上数学课和英语课。", "我今天去学校上数学课和英语课！", "他昨天没有来。"]
+    assert drops(texts) == {1: 0}
+    assert drops(texts, mode="ws") == {}
+
+
+@needs_data
+def test_rows_of_brackets_alone() -> None:
+    rows = [row["input"] for row in read("traces/bbmistake_dyck_languages.jsonl")]
+    first: dict[str, int] = {}
+    brackets = [row for row in rows if "<" not in row and ">" not in row]
+    repeats = {at: first[row] for at, row in enumerate(brackets) if first.setdefault(row, at) != at}
+    assert drops(brackets) == repeats
+
+
+def by_counting(texts: list[str]) -> dict[int, int]:
+    """The sequential walk, by a list of the retained rows of every 4-gram: slower than any filter, and sees all."""
+    retained: dict[tuple[str, ...], list[int]] = {}
+    sizes, found = [], {}
+    for row, text in enumerate(texts):
+        own = grams(text.lower(), 4)
+        sizes.append(len(own))
+        shared = Counter(chain.from_iterable(retained.get(gram, ()) for gram in own))
+        above = [(Fraction(n, len(own) + sizes[other] - n), -other) for other, n in shared.items()]
+        if best := max((each for each in above if each[0] > Fraction(3, 4)), default=None):
+            found[row] = -best[1]
+        else:
+            for gram in own:
+                retained.setdefault(gram, []).append(row)
+    return found
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], tuple[list[str], pl.DataFrame]]:
+    """Rows of a made corpus with planted pairs, as (texts, planted)."""
+    script = DATA.parent / "bench" / "corpus.py"
+    if not script.is_file():
+        pytest.skip("the made corpus's script is not beside CRITICGEN_TEST_DATA")
+
+    def make(rows: int) -> tuple[list[str], pl.DataFrame]:
+        folder = tmp_path_factory.mktemp("corpus")
+        subprocess.run([sys.executable, str(script), str(folder), str(rows)], check=True, capture_output=True)
+        fields = ["rubric", "reason", "suggestion", "refined"]
+        table = pl.read_parquet(folder / "part-*.parquet").select(pl.concat_str(fields, separator=" "))
+        return table.to_series().to_list(), pl.read_parquet(folder / "planted.parquet")
+
+    return make
+
+
+@pytest.mark.slow
+def test_a_made_corpus_is_walked_as_by_counting(made: Callable[[int], tuple[list[str], pl.DataFrame]]) -> None:
+    texts, _ = made(2_000)
+    assert drops(texts, mode="ws") == by_counting(texts)
+    assert drops(texts[::-1], mode="ws") == by_counting(texts[::-1])
+
+
+@pytest.mark.slow
+def test_planted_pairs_have_their_jaccard(made: Callable[[int], tuple[list[str], pl.DataFrame]]) -> None:
+    texts, planted = made(20_000)
+    assert len(drops(texts, mode="ws")) == 1242  # as found by comparing all pairs
+    pairs = pairs_over(pl.Series(texts), threshold=0.74, mode="ws")
+    exact = planted.filter(pl.col("num") > 0, pl.col("num") / pl.col("den") > 0.745)
+    found = exact.join(pairs, left_on=["base", "row"], right_on=["left", "right"])
+    assert len(found) == len(exact) > 1000
+    assert (found["shared"] * found["den"] == found["union"] * found["num"]).all()
+    at_three_quarters = found.filter(pl.col("shared") * 4 == pl.col("union") * 3)
+    assert len(at_three_quarters) > 100
+    above = pairs_over(pl.Series(texts), threshold=0.75, mode="ws")
+    assert len(above) == 4922
+    assert at_three_quarters.join(above, left_on=["base", "row"], right_on=["left", "right"]).is_empty()
+
+
+@needs_data
+def test_hashes_decide_as_strings_do_near_the_threshold() -> None:
+    """Pairs at most three n-grams from the threshold, counted again in sets of strings."""
+    texts = [row["input"] for row in read("dedup/gsm_hard.jsonl")] + [
+        row["input"] for row in read("dedup/pal_gsm.jsonl")
+    ]
+    pairs = pairs_over(pl.Series(texts), threshold=0.6)
+    near = pairs.filter((4 * pl.col("shared") - 3 * pl.col("union")).abs() <= 12)
+    assert len(near) > 50
+    sets = {row: grams(" ".join(tokens_of(texts[row], "word")), 4) for pair in near.rows() for row in pair[:2]}
+    assert [(len(sets[i] & sets[j]), len(sets[i] | sets[j])) for i, j, _, _ in near.rows()] == near.select(
+        "shared", "union"
+    ).rows()
 
 
 def read(name: str) -> list[dict[str, Any]]:

@@ -5,12 +5,33 @@ import unicodedata
 import numpy as np
 import polars as pl
 import pytest
+import regex
 from hypothesis import given, settings, strategies as st
 
-from tasks.text import Mode, lowered, ngram_hashes, ngrams, normalized, token_hashes, tokenize, tokens_of
+from tasks.text import Mode, lowered, ngram_hashes, normalized, token_hashes, tokens_of
 
 TEXTS = st.text(alphabet=st.characters(codec="utf-8"), max_size=30)
 NEAR_TEXTS = st.lists(st.sampled_from(["a", "b", "c", " "]), max_size=12).map("".join)
+
+
+IN_BOTH_MODES = [
+    ("The cat's 3.5 kg, isn't it?", "the|cat's|3.5|kg|isn't|it", "the|cat's|3.5|kg,|isn't|it?"),
+    (r"$\frac{a}{2}+\sqrt x$", r"\frac|a|2|+|\sqrt|x", r"$\frac{a}{2}+\sqrt|x$"),
+    ("if x_1 != y[0]: return -1", "if|x|1|=|y|0|return|-|1", "if|x_1|!=|y[0]:|return|-1"),
+    ("小明有3个苹果，吃了1个。", "小|明|有|3|个|苹|果|吃|了|1|个", "小明有3个苹果，吃了1个。"),
+    ("カレーを2杯 食べた。", "カ|レ|ー|を|2|杯|食|べ|た", "カレーを2杯|食べた。"),
+    ("사과 세 개를 먹었다.", "사과|세|개를|먹었다", "사과|세|개를|먹었다."),
+    ("أكلتُ ٣٫٥ تفاحات، شكرا", "أكلتُ|٣|٥|تفاحات|شكرا", "أكلتُ|٣٫٥|تفاحات،|شكرا"),
+    ("well done \U0001f44d\U0001f3fd!", "well|done", "well|done|\U0001f44d\U0001f3fd!"),
+    ("Cafe\u0301 nai\u0308ve", "caf\u00e9|na\u00efve", "caf\u00e9|na\u00efve"),
+    ("\uff13\uff0e\uff15\u3000\uff2b\uff27", "\uff13|\uff15|\uff4b\uff47", "\uff13\uff0e\uff15|\uff4b\uff47"),
+]
+
+
+@pytest.mark.parametrize(("text", "word", "ws"), IN_BOTH_MODES)
+def test_tokens_in_both_modes(text: str, word: str, ws: str) -> None:
+    assert tokens_of(text, "word") == word.split("|")
+    assert tokens_of(text, "ws") == ws.split("|")
 
 
 @pytest.mark.parametrize(
@@ -82,7 +103,6 @@ def test_mode_ws_separates_by_whitespace_alone() -> None:
 
 def test_a_null_text_has_no_tokens() -> None:
     texts = pl.Series("t", ["a b", None, ""], dtype=pl.String)
-    assert tokenize(texts, "word").to_list() == [["a", "b"], [], []]
     assert normalized(texts, "word").to_list() == ["a b", "", ""]
     assert ngram_hashes(texts, 1, "word").counts.tolist() == [2, 0, 0]
 
@@ -106,6 +126,7 @@ def test_ngrams_of_no_text_and_of_no_tokens() -> None:
     assert ngram_hashes(pl.Series(["a b c"]), 4, "word").counts.tolist() == [0]
 
 
+@settings(deadline=None)
 @given(st.lists(NEAR_TEXTS, max_size=6), st.integers(1, 5))
 def test_equal_ngrams_have_equal_hashes_and_others_differ(texts: list[str], n: int) -> None:
     lists = [text.split() for text in texts]
@@ -161,12 +182,46 @@ def test_word_tokens_are_those_of_the_definition(text: str) -> None:
         assert tokens_of(text, "word") == by_hand(text)
 
 
-@given(st.lists(TEXTS, max_size=4))
-def test_every_path_has_the_same_tokens(texts: list[str]) -> None:
-    series = pl.Series(texts, dtype=pl.String)
+# Where the forms of Unicode and the rules of mode word meet: marks, jamo, letters that join, the points of numbers.
+TRICKY = st.text(
+    alphabet="aA1 .,'\\-\u0130\u03a3\u212a\u0301\u0327\u0345\u1100\u1161\u11a8\uac00\u09c7"
+    "\u09be\u0f71\u0f72\u4e00\u304b\u3099\uff76\uff9e\u0663\U0001d7d8\U0001f600\ufe0f\u200d\u2212\u0085\x1c\U00011099\U000110ba",
+    max_size=12,
+)
+
+
+def assert_hashed_as_defined(texts: list[str], mode: Mode) -> None:
+    """As many hashes for each text as it has tokens; equal ones for equal tokens, others for others."""
+    lists = [tokens_of(text, mode) for text in texts]
+    hashes, offsets = token_hashes(pl.Series(texts, dtype=pl.String), mode)
+    assert np.diff(offsets).tolist() == [len(tokens) for tokens in lists]
+    flat = [token for tokens in lists for token in tokens]
+    pairs = set(zip(flat, hashes.tolist(), strict=True))
+    assert len(pairs) == len({token for token, _ in pairs}) == len({hash_ for _, hash_ in pairs})
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.lists(TEXTS | TRICKY, max_size=6), st.sampled_from(["word", "ws"]))
+def test_the_hashed_tokens_are_those_of_the_definition(texts: list[str], mode: Mode) -> None:
+    assert_hashed_as_defined(texts, mode)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["word", "ws"])
+def test_every_assigned_code_point_is_hashed_as_defined_wherever_it_stands(mode: Mode) -> None:
+    every = [*map(chr, range(0xD800)), *map(chr, range(0xE000, 0x110000))]
+    every = [char for char in every if not regex.match(r"[\p{Cn}\p{Co}]", char)] + every[::1000]
+    assert_hashed_as_defined([f"1{char}.{char}2 a{char}'{char} \\{char} \u4e00{char}" for char in every], mode)
+
+
+def test_a_text_of_many_slices_and_one_that_is_longer_than_any() -> None:
+    texts = ["word " * (row % 3) for row in range(9000)] + ["e\u0301 b " * 100_000]
+    counts = token_hashes(pl.Series(texts), "word").counts.tolist()
+    assert counts == [row % 3 for row in range(9000)] + [200_000]
+
+
+@given(TEXTS)
+def test_tokens_joined_by_a_space_are_the_normalized_text(text: str) -> None:
     for mode in ("word", "ws"):
-        lists = tokenize(series, mode).to_list()
-        assert token_hashes(series, mode).counts.tolist() == [len(tokens) for tokens in lists]
-        joined = normalized(series, mode).to_list()
-        assert all(text == " ".join(tokens) for text, tokens in zip(joined, lists, strict=True) if tokens)
-        assert np.array_equal(ngrams(token_hashes(series, mode), 1).counts, token_hashes(series, mode).counts)
+        if tokens := tokens_of(text, mode):
+            assert normalized(pl.Series([text]), mode).to_list() == [" ".join(tokens)]
