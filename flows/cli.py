@@ -174,6 +174,20 @@ def simulate(context: typer.Context) -> None:
 
 
 @app.command()
+def dashboard(
+    workspace: WorkspacePath = None,
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="0 takes a free one.")] = 8501,
+) -> None:
+    """Look at a workspace in the browser, until Ctrl-C."""
+    import os
+
+    place = _workspace(workspace).root
+    arguments = ["--workspace", str(place), "--host", host, "--port", str(port)]
+    os.execv(sys.executable, [sys.executable, "-m", "deployments.dashboard", *arguments])
+
+
+@app.command()
 def query(
     sql: Annotated[str, typer.Argument(metavar="SQL", help="One SELECT over the tables.")],
     workspace: WorkspacePath = None,

@@ -1,17 +1,20 @@
 """DuckDB over a workspace: the tables as views over their files, for the command line and the user's own SQL."""
 
+import os
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from storage.errors import UserError
-from storage.ledger import ledger_files
 from storage.schemas import LEDGER, TABLES, Table
 from storage.workspace import Workspace
 
 if TYPE_CHECKING:
     import duckdb
     import polars as pl
+
+
+VIEWS = TABLES | {LEDGER.name: LEDGER}
 
 
 class QueryError(UserError):
@@ -21,20 +24,64 @@ class QueryError(UserError):
 @contextmanager
 def connect(workspace: Workspace) -> "Iterator[duckdb.DuckDBPyConnection]":
     """A connection with a view for each table, and ``ledger``. It reads the workspace's files and nothing else."""
+    with open_database(workspace) as connection:
+        yield connection
+
+
+def open_database(workspace: Workspace, parts: "Parts | None" = None, **settings: str) -> "duckdb.DuckDBPyConnection":
+    """A database in memory with the views, locked: no other file, no network, no extension, no other setting.
+
+    ``parts`` are ``table_parts`` where they are known already, ``settings`` DuckDB's own.
+    """
     import duckdb
 
-    with duckdb.connect(":memory:") as connection:
-        root = str(workspace.root.resolve())
-        connection.execute("SET autoinstall_known_extensions = false")
-        connection.execute("SET autoload_known_extensions = false")
-        connection.execute("SET TimeZone = 'UTC'")
-        connection.execute(f"SET allowed_directories = [{_quoted(root + '/tables')}, {_quoted(root + '/ledger')}]")
-        for table in TABLES.values():
-            _view(connection, table, [str(path.resolve()) for path in workspace.table_files(table.name)])
-        _view(connection, LEDGER, [str(path.resolve()) for path in ledger_files(workspace.root)])
-        connection.execute("SET enable_external_access = false")
-        connection.execute("SET lock_configuration = true")
-        yield connection
+    connection = duckdb.connect(":memory:")
+    root = str(workspace.root.resolve())
+    folders = [_quoted(f"{root}/{name}") for name in ("tables", "ledger", "compact")]
+    connection.execute("SET autoinstall_known_extensions = false")
+    connection.execute("SET autoload_known_extensions = false")
+    connection.execute("SET python_enable_replacements = false")  # a name in SQL is never one of our variables
+    connection.execute("SET TimeZone = 'UTC'")
+    for name, value in settings.items():
+        connection.execute(f"SET {name} = {_quoted(value)}")
+    connection.execute(f"SET allowed_directories = [{', '.join(folders)}]")
+    for name, files in (parts or table_parts(workspace)).items():
+        _view(connection, VIEWS[name], [part.path for part in files])
+    connection.execute("SET enable_external_access = false")
+    connection.execute("SET lock_configuration = true")
+    return connection
+
+
+class Part(NamedTuple):
+    """A file of a table as it stands: another size or time is another file."""
+
+    path: str
+    size: int
+    mtime_ns: int
+
+
+Parts = dict[str, list[Part]]
+
+
+def table_parts(workspace: Workspace) -> Parts:
+    """The files that each view reads, in the order of their names."""
+    root = workspace.root.resolve()
+    folders = {name: root / "tables" / name for name in TABLES} | {LEDGER.name: root / "ledger" / "sealed"}
+    return {name: sorted(_parquet_files(str(folder))) for name, folder in folders.items()}
+
+
+def _parquet_files(folder: str) -> Iterator[Part]:
+    try:
+        entries = list(os.scandir(folder))
+    except FileNotFoundError:
+        return
+    for entry in entries:
+        if entry.is_dir():
+            yield from _parquet_files(entry.path)
+        elif entry.name.endswith(".parquet"):
+            with suppress(FileNotFoundError):  # a run has just replaced it
+                found = entry.stat()
+                yield Part(entry.path, found.st_size, found.st_mtime_ns)
 
 
 def query(workspace: Workspace, sql: str) -> "pl.DataFrame":
@@ -69,7 +116,7 @@ def tables(workspace: Workspace) -> list[dict[str, Any]]:
                     for name, (type_, meaning) in table.columns.items()
                 ],
             }
-            for table in (*TABLES.values(), LEDGER)
+            for table in VIEWS.values()
         ]
 
 
@@ -78,7 +125,10 @@ def _view(connection: "duckdb.DuckDBPyConnection", table: Table, files: list[str
         listed = ", ".join(map(_quoted, files))
         connection.execute(f'CREATE VIEW "{table.name}" AS SELECT * FROM read_parquet([{listed}])')
     else:
-        connection.register(table.name, table.schema.empty_table())
+        # A table, since what is registered is seen by one cursor alone.
+        connection.register("nothing", table.schema.empty_table())
+        connection.execute(f'CREATE TABLE "{table.name}" AS SELECT * FROM nothing')
+        connection.unregister("nothing")
 
 
 def _one(connection: "duckdb.DuckDBPyConnection", sql: str) -> Any:

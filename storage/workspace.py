@@ -84,6 +84,17 @@ class Workspace:
                 os.write(file.fileno(), f"process {os.getpid()} on {socket.gethostname()} since {now()}\n".encode())
             yield
 
+    def writer(self) -> str | None:
+        """The process that holds the lock, None when nobody does. It does not touch the lock."""
+        try:
+            said = (self.root / "lock").read_text(errors="replace").strip()
+            inode = (self.root / "lock").stat().st_ino
+            locks = Path("/proc/locks").read_text()
+        except OSError:  # no lock was ever taken, or the system does not list them
+            return None
+        held = any(f":{inode} " in line and " FLOCK " in line for line in locks.splitlines())
+        return (said or "another process") if held else None
+
     # Tables
 
     def table_path(self, name: str, *parts: str) -> Path:
