@@ -39,6 +39,7 @@ from flows.progress import Progress
 from flows.simulator import with_simulator
 from storage.errors import UserError
 from storage.ledger import Ledger, spent_usd
+from storage.waits import Waits
 from storage.workspace import Workspace, write_bytes
 from tasks import curation, questions
 from tasks.batches import Batch, BatchFailed, BatchWaits, Retry, Run, all_of, run_batch, state_message, still_waits
@@ -90,12 +91,13 @@ async def retry_failed(
     outcome: Failure | None = None,
     config: Config | None = None,
     wait: bool = True,
+    shard: str | None = None,
 ) -> State[None] | None:
-    """Ask failed calls again, and go on with the build: those of a stage, a model or a class, or all.
+    """Ask failed calls again, and go on with the build: those of a stage, a model, a class or a shard, or all.
 
     ``config`` is the workspace's own where none is given. Calls that are ok are never asked again.
     """
-    retry = Retry(stage, model, outcome)
+    retry = Retry(stage, model, outcome, shard)
     return await run_all(config or config_of(Workspace(workspace, create=False)), workspace, retry=retry, wait=wait)
 
 
@@ -263,17 +265,19 @@ async def open_run(
     budget = Budget(workspace.root, config.budget_usd, spent)
     caller = Caller(None, ledger, budget, progress, config.give_up_after)
     run = Run(config, workspace, ledger, caller, retry)
+    waits = Waits(workspace.root, ledger.run)
     try:
         if served is None:
             yield run
         else:
             check_prices(config)
             async with (
-                ModelPool(served, budget) as caller.pool,
+                ModelPool(served, budget, waits.add) as caller.pool,
                 Desk(served, ledger, workspace.root, budget, caller.keep, wait=wait) as caller.desk,
             ):
                 yield run
     finally:
+        waits.write()
         try:
             budget.close()
         finally:

@@ -35,6 +35,7 @@ Set = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", hel
 StageOption = Annotated[str | None, typer.Option("--stage", help="Of this stage only, such as judges.")]
 ModelOption = Annotated[str | None, typer.Option("--model", help="Of this model only, as vendor/model.")]
 ClassOption = Annotated[str | None, typer.Option("--class", help="Of this class only, such as malformed.")]
+ShardOption = Annotated[str | None, typer.Option("--shard", help="Of this shard only, such as gsm8k-0003.")]
 NoWait = Annotated[bool, typer.Option("--no-wait", help="Submit and collect vendor batches, wait for none.")]
 SkipBad = Annotated[bool, typer.Option("--skip-bad-rows", help="Go on without source rows that cannot be used.")]
 
@@ -83,6 +84,7 @@ def retry(
     stage: StageOption = None,
     model: ModelOption = None,
     class_: ClassOption = None,
+    shard: ShardOption = None,
     set_: Set = None,
     no_wait: NoWait = False,
 ) -> None:
@@ -91,7 +93,7 @@ def retry(
     from tasks.batches import Retry
 
     with _interruptible():
-        retry_failed(_workspace(workspace), Retry(stage, model, class_), set_ or [], not no_wait)
+        retry_failed(_workspace(workspace), Retry(stage, model, class_, shard), set_ or [], not no_wait)
 
 
 @app.command()

@@ -59,9 +59,11 @@ def prefect_server(folder: Path) -> Iterator[str]:
         with python_module(*arguments, env=os.environ | settings, stderr=log) as process:
             _wait(url, process, folder / "server.log")
             os.environ["PREFECT_API_URL"] = url
+            (folder / "address").write_text(url)  # for the dashboard
             try:
                 yield url
             finally:
+                (folder / "address").unlink(missing_ok=True)
                 del os.environ["PREFECT_API_URL"]
 
 

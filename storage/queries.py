@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import orjson
+
 from storage.errors import UserError
 from storage.schemas import LEDGER, TABLES, Table
 from storage.workspace import Workspace
@@ -12,6 +14,7 @@ from storage.workspace import Workspace
 if TYPE_CHECKING:
     import duckdb
     import polars as pl
+    import pyarrow as pa
 
 
 VIEWS = TABLES | {LEDGER.name: LEDGER}
@@ -86,21 +89,75 @@ def _parquet_files(folder: str) -> Iterator[Part]:
 
 def query(workspace: Workspace, sql: str) -> "pl.DataFrame":
     """The result of one SELECT over the tables. Raises ``QueryError``, also for SQL that would change something."""
-    import duckdb
     import polars as pl
 
     with connect(workspace) as connection:
         try:
-            statements = connection.extract_statements(sql)
-            if len(statements) != 1:
-                raise QueryError(f"expected one statement, found {len(statements)}")
-            if statements[0].type is not duckdb.StatementType.SELECT:
-                raise QueryError("only SELECT (and DESCRIBE, SUMMARIZE) is allowed: queries are read-only")
-            frame = pl.from_arrow(connection.sql(sql).to_arrow_table())
-        except (duckdb.Error, pl.exceptions.PolarsError) as error:
+            frame = pl.from_arrow(run_select(connection, sql))
+        except pl.exceptions.PolarsError as error:
             raise QueryError(str(error)) from None
     assert isinstance(frame, pl.DataFrame)
     return frame
+
+
+def run_select(connection: "duckdb.DuckDBPyConnection", sql: str, rows: int | None = None) -> "pa.Table":
+    """The (first ``rows``) rows of one SELECT that reads our views and nothing else. Raises ``QueryError``."""
+    import duckdb
+
+    try:
+        statements = connection.extract_statements(sql)
+        if len(statements) != 1:
+            raise QueryError(f"expected one statement, found {len(statements)}")
+        if statements[0].type is not duckdb.StatementType.SELECT:
+            raise QueryError("only SELECT (and DESCRIBE, SUMMARIZE) is allowed: queries are read-only")
+        _check(connection, sql)
+        found = connection.sql(sql)
+        return (found if rows is None else found.limit(rows)).to_arrow_table()
+    except duckdb.Error as error:
+        raise QueryError(str(error)) from None
+
+
+# Table functions that read no file and no setting. Others would list folders, run SQL given as text, ...
+_TABLE_FUNCTIONS = {"range", "generate_series", "unnest", "repeat", "repeat_row", "json_each", "json_tree"}
+_FORBIDDEN_FUNCTIONS = {"getenv", "current_setting", "read_text", "read_blob", "glob", "query", "query_table"}
+
+
+def _check(connection: "duckdb.DuckDBPyConnection", sql: str) -> None:
+    """Raises ``QueryError`` for a SELECT that names a file, a function that reaches outside, or an unknown table."""
+    ((serialized,),) = connection.execute("SELECT json_serialize_sql(?)", [sql]).fetchall()
+    tree = orjson.loads(serialized)
+    if tree["error"]:
+        raise QueryError(str(tree.get("error_message", "not a SELECT")))
+    nodes = list(_nodes(tree))
+    ours = {name for node in nodes for name in _cte_names(node) if name.isidentifier()} | VIEWS.keys()
+    for node in nodes:
+        if node.get("type") == "TABLE_FUNCTION":
+            name = str(node["function"].get("function_name", "")).lower()
+            if name not in _TABLE_FUNCTIONS:
+                raise QueryError(f"the table function {name} is not allowed: queries read the tables alone")
+        elif node.get("type") == "BASE_TABLE":
+            table, schema = str(node["table_name"]), str(node.get("schema_name") or "")
+            known = schema.lower() in ("", "main") and table.lower() in ours
+            if schema.lower() != "information_schema" and not known:
+                raise QueryError(f"there is no table {table}: {', '.join(VIEWS)}")
+        elif node.get("class") == "FUNCTION" and str(node.get("function_name", "")).lower() in _FORBIDDEN_FUNCTIONS:
+            raise QueryError(f"the function {node['function_name']} is not allowed: queries read the tables alone")
+
+
+def _nodes(value: Any) -> "Iterator[dict[str, Any]]":
+    waiting = [value]
+    while waiting:
+        here = waiting.pop()
+        if isinstance(here, dict):
+            yield here
+            waiting.extend(here.values())
+        elif isinstance(here, list):
+            waiting.extend(here)
+
+
+def _cte_names(node: dict[str, Any]) -> list[str]:
+    found = node.get("cte_map")
+    return [entry["key"].lower() for entry in found.get("map", [])] if isinstance(found, dict) else []
 
 
 def tables(workspace: Workspace) -> list[dict[str, Any]]:

@@ -81,6 +81,17 @@ def tokens_of(text: str, mode: Mode) -> list[str]:
     return tokens
 
 
+def token_spans(text: str, mode: Mode) -> tuple[str, list[tuple[str, int, int]]]:
+    """The text that has the places, and each token with its start and end in it.
+
+    That is ``text`` itself, or its lower case where that is of another length (as NFC can make it).
+    """
+    low = lowered(text)
+    pattern = _TOKEN if mode == "word" else regex.compile(r"\S+")
+    spans = [(match[0], match.start(), match.end()) for match in pattern.finditer(low)]
+    return (text if len(text) == len(low) else low), spans
+
+
 def tokenize(texts: pl.Series, mode: Mode) -> pl.Series:
     """A list of tokens per text. A null text has none."""
     return pl.Series(texts.name, [tokens_of(text or "", mode) for text in texts], dtype=pl.List(pl.String))

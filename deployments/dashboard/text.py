@@ -1,8 +1,8 @@
 """Model text as HTML that is safe to show: Markdown and LaTeX rendered, HTML in it shown as the text it is.
 
 Math (``$x$``, ``$$x$$``, ``\\(x\\)``, ``\\[x\\]``, ``\\begin{align}``) becomes MathML, which browsers draw
-themselves. What cannot be converted stands as its source. Links and pictures are not made: nothing in a model's text leads out of
-the page or asks another host.
+themselves. What cannot be converted stands as its source. Links and pictures are not made: nothing in a model's text
+leads out of the page or asks another host.
 """
 
 import re
@@ -27,12 +27,15 @@ _MATH = re.compile(
     re.DOTALL,
 )
 _HOLE = re.compile("\ue000(\\d+)\ue001")
-_ATTRIBUTES = frozenset(
-    ["display", "stretchy", "fence", "form", "accent", "linethickness", "columnalign", "mathvariant", "movablelimits", "notation", "separator", "minsize", "maxsize", "lspace", "rspace", "width"]
-)
-_TAGS = frozenset(
-    ["math", "mrow", "mi", "mn", "mo", "mtext", "mspace", "mfrac", "msqrt", "mroot", "msub", "msup", "msubsup", "munder", "mover", "munderover", "mtable", "mtr", "mtd", "mstyle", "mpadded", "mphantom", "menclose"]
-)
+# What a formula may be made of. \\href and \\style would bring other attributes.
+_ATTRIBUTES = {
+    "display", "stretchy", "fence", "form", "accent", "linethickness", "columnalign", "mathvariant", "movablelimits",
+    "notation", "separator", "minsize", "maxsize", "lspace", "rspace", "width",
+}  # fmt: skip
+_TAGS = {
+    "math", "mrow", "mi", "mn", "mo", "mtext", "mspace", "mfrac", "msqrt", "mroot", "msub", "msup", "msubsup",
+    "munder", "mover", "munderover", "mtable", "mtr", "mtd", "mstyle", "mpadded", "mphantom", "menclose",
+}  # fmt: skip
 MAX_CHARACTERS = 60_000  # of one text; what is longer is shown as it is
 
 

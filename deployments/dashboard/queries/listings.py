@@ -96,8 +96,18 @@ LISTINGS = {
         Listing(
             "calls",
             "call_id",
-            ("call_id", "stage", "model", "outcome", "error", "attempts", "input_tokens", "output_tokens", "cost_usd")
-            + ("latency_s", "finished_at", "batch"),
+            (
+                "call_id",
+                "stage",
+                "model",
+                "outcome",
+                "error",
+                "attempts",
+                "output_tokens",
+                "cost_usd",
+                "latency_s",
+                "batch",
+            ),
             _CALL_FILTERS,
             ("error",),
         ),

@@ -15,11 +15,11 @@ _SPEND = """
            CASE WHEN sum(unpriced) = 0 THEN sum(cost_usd) END AS cost_usd
     FROM call_counts GROUP BY ALL ORDER BY model, stage
 """
-_BUDGET = "SELECT coalesce(sum(coalesce(cost_usd, most_usd)), 0)::DOUBLE AS usd FROM ledger"
+_BUDGET = "SELECT coalesce(sum(most_usd), 0)::DOUBLE AS usd FROM attempt_counts"
 _RUNS = """
-    SELECT run, min(finished_at) AS began, max(finished_at) AS ended, count(*) AS attempts,
-           count(*) FILTER (outcome = 'ok') AS ok, sum(cost_usd) AS cost_usd
-    FROM ledger GROUP BY run ORDER BY ended DESC LIMIT 8
+    SELECT run, min(first_at) AS began, max(last_at) AS ended, sum(attempts)::BIGINT AS attempts,
+           coalesce(sum(attempts) FILTER (outcome = 'ok'), 0)::BIGINT AS ok, sum(cost_usd) AS cost_usd
+    FROM attempt_counts GROUP BY run ORDER BY ended DESC LIMIT 8
 """
 
 
