@@ -190,6 +190,20 @@ def dashboard(
 
 
 @app.command()
+def compact(workspace: WorkspacePath = None, json: Json = False) -> None:
+    """Join small files for reading: the dashboard and queries over a large workspace get quick. Nothing is deleted."""
+    from storage.compact import compact as join_parts
+
+    found = join_parts(_workspace(workspace))
+    if json:
+        _print_json(found)
+        return
+    for name, counts in found.items():
+        if counts["parts"]:
+            print(f"{name}: {counts['parts']:,} parts, also in {counts['files']} file{'s' * (counts['files'] > 1)}")
+
+
+@app.command()
 def query(
     sql: Annotated[str, typer.Argument(metavar="SQL", help="One SELECT over the tables.")],
     workspace: WorkspacePath = None,

@@ -7,52 +7,68 @@ standard output as an Arrow stream, CSV or Parquet. It ends with 2 and the messa
 import resource
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
 
 from storage.queries import QueryError, open_database, run_select
-from storage.workspace import Workspace
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 SECONDS = 10.0
 MEMORY_BYTES = 2 * 2**30  # of the process; the database itself keeps to half of it
-FORMATS = ("arrow", "csv", "parquet")
 
 
-def run_limited(workspace: Workspace, sql: str, *, rows: int, form: str = "arrow", seconds: float = SECONDS) -> bytes:
-    """The first ``rows`` rows of the result in ``form``. Raises ``QueryError``, also where a limit was reached."""
-    command = [sys.executable, "-m", "storage.limited_sql", str(workspace.root.resolve()), form, str(rows)]
-    try:
-        done = subprocess.run(command, input=sql.encode(), capture_output=True, timeout=seconds, check=False)
-    except subprocess.TimeoutExpired:
-        raise QueryError(f"stopped: it took longer than {seconds:g} s") from None
-    if done.returncode == 2:
-        raise QueryError(done.stderr.decode(errors="replace").strip())
-    if done.returncode:
-        raise QueryError(f"stopped: it needed more memory than {MEMORY_BYTES // 2**20:,} MB")
-    return done.stdout
+@contextmanager
+def run_limited(
+    root: Path, sql: str, *, rows: int, form: str = "arrow", seconds: float = SECONDS
+) -> Iterator[IO[bytes]]:
+    """The first ``rows`` rows of the result in ``form``, as a file.
+
+    Raises ``QueryError``, also where a limit was reached.
+    """
+    command = [sys.executable, "-m", "storage.limited_sql", str(root.resolve()), form, str(rows)]
+    with tempfile.TemporaryFile() as found:
+        try:
+            done = subprocess.run(
+                command, input=sql.encode(), stdout=found, stderr=subprocess.PIPE, timeout=seconds, check=False
+            )
+        except subprocess.TimeoutExpired:
+            raise QueryError(f"stopped: it took longer than {seconds:g} s") from None
+        if done.returncode == 2:
+            raise QueryError(done.stderr.decode(errors="replace").strip())
+        if done.returncode:
+            raise QueryError(f"stopped: it needed more memory than {MEMORY_BYTES // 2**20:,} MB")
+        found.seek(0)
+        yield found
 
 
-def table_of(data: bytes) -> "pa.Table":
-    """What ``run_limited`` gave as ``arrow``."""
+def select_limited(root: Path, sql: str, *, rows: int, seconds: float = SECONDS) -> "pa.Table":
+    """The first ``rows`` rows of the result. Raises ``QueryError``."""
     import pyarrow as pa
 
-    return pa.ipc.open_stream(data).read_all()
+    with run_limited(root, sql, rows=rows, seconds=seconds) as found:
+        return pa.ipc.open_stream(found).read_all()
 
 
 def _main(root: str, form: str, rows: int) -> None:
     import pyarrow as pa
-    from pyarrow import csv, parquet
 
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES, MEMORY_BYTES))
     memory = f"{MEMORY_BYTES // 2**21}MB"
-    with open_database(Workspace(root, create=False), memory_limit=memory, temp_directory="", threads="2") as database:
+    with open_database(Path(root), memory_limit=memory, temp_directory="", threads="2") as database:
         found = run_select(database, sys.stdin.buffer.read().decode("utf-8", "replace"), rows)
     out = sys.stdout.buffer
     if form == "csv":
+        from pyarrow import csv
+
         csv.write_csv(_flat(found), out)
     elif form == "parquet":
+        from pyarrow import parquet
+
         parquet.write_table(found, out, compression="zstd")
     else:
         with pa.ipc.new_stream(out, found.schema) as stream:

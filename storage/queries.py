@@ -3,20 +3,22 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
 from storage.errors import UserError
 from storage.schemas import LEDGER, TABLES, Table
-from storage.workspace import Workspace
 
 if TYPE_CHECKING:
     import duckdb
     import polars as pl
     import pyarrow as pa
 
+    from storage.workspace import Workspace
 
+INDEX = "compact/index.json"
 VIEWS = TABLES | {LEDGER.name: LEDGER}
 
 
@@ -25,21 +27,23 @@ class QueryError(UserError):
 
 
 @contextmanager
-def connect(workspace: Workspace) -> "Iterator[duckdb.DuckDBPyConnection]":
+def connect(workspace: "Workspace") -> "Iterator[duckdb.DuckDBPyConnection]":
     """A connection with a view for each table, and ``ledger``. It reads the workspace's files and nothing else."""
-    with open_database(workspace) as connection:
+    with open_database(workspace.root) as connection:
         yield connection
 
 
-def open_database(workspace: Workspace, parts: "Parts | None" = None, **settings: str) -> "duckdb.DuckDBPyConnection":
-    """A database in memory with the views, locked: no other file, no network, no extension, no other setting.
+def open_database(root: Path, parts: "Parts | None" = None, **settings: str) -> "duckdb.DuckDBPyConnection":
+    """A database in memory with the views of the workspace at ``root``, locked.
 
-    ``parts`` are ``table_parts`` where they are known already, ``settings`` DuckDB's own.
+    It reads no other file, asks no network, loads no extension and takes no other setting.
+
+    ``parts`` are ``view_parts`` where they are known already, ``settings`` DuckDB's own.
     """
     import duckdb
 
     connection = duckdb.connect(":memory:")
-    root = str(workspace.root.resolve())
+    root = root.resolve()
     folders = [_quoted(f"{root}/{name}") for name in ("tables", "ledger", "compact")]
     connection.execute("SET autoinstall_known_extensions = false")
     connection.execute("SET autoload_known_extensions = false")
@@ -48,7 +52,7 @@ def open_database(workspace: Workspace, parts: "Parts | None" = None, **settings
     for name, value in settings.items():
         connection.execute(f"SET {name} = {_quoted(value)}")
     connection.execute(f"SET allowed_directories = [{', '.join(folders)}]")
-    for name, files in (parts or table_parts(workspace)).items():
+    for name, files in (parts or view_parts(root)).items():
         _view(connection, VIEWS[name], [part.path for part in files])
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")
@@ -62,15 +66,43 @@ class Part(NamedTuple):
     size: int
     mtime_ns: int
 
+    @property
+    def file(self) -> Path:
+        return Path(self.path)
+
 
 Parts = dict[str, list[Part]]
 
 
-def table_parts(workspace: Workspace) -> Parts:
-    """The files that each view reads, in the order of their names."""
-    root = workspace.root.resolve()
+def table_parts(root: Path) -> Parts:
+    """The files of each table, in the order of their names."""
+    root = root.resolve()
     folders = {name: root / "tables" / name for name in TABLES} | {LEDGER.name: root / "ledger" / "sealed"}
     return {name: sorted(_parquet_files(str(folder))) for name, folder in folders.items()}
+
+
+def view_parts(root: Path) -> Parts:
+    """The files that each view reads: ``table_parts``, or the compact file that holds them as they stand."""
+    root = root.resolve()
+    found = table_parts(root)
+    for file, held in compact_index(root).items():
+        path = root / file
+        parts = found.get(held["table"], [])
+        joined = {Part(f"{root}/{name}", size, mtime_ns) for name, size, mtime_ns in held["parts"]}
+        if path.exists() and joined.issubset(parts):
+            stat = path.stat()
+            rest = [part for part in parts if part not in joined]
+            found[held["table"]] = [Part(str(path), stat.st_size, stat.st_mtime_ns), *rest]
+    return found
+
+
+def compact_index(root: Path) -> dict[str, Any]:
+    """Which parts each compact file holds (storage/compact.py); none where there is no index, or a damaged one."""
+    try:
+        found = orjson.loads((root / INDEX).read_bytes())
+    except (OSError, orjson.JSONDecodeError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _parquet_files(folder: str) -> Iterator[Part]:
@@ -87,7 +119,7 @@ def _parquet_files(folder: str) -> Iterator[Part]:
                 yield Part(entry.path, found.st_size, found.st_mtime_ns)
 
 
-def query(workspace: Workspace, sql: str) -> "pl.DataFrame":
+def query(workspace: "Workspace", sql: str) -> "pl.DataFrame":
     """The result of one SELECT over the tables. Raises ``QueryError``, also for SQL that would change something."""
     import polars as pl
 
@@ -160,7 +192,7 @@ def _cte_names(node: dict[str, Any]) -> list[str]:
     return [entry["key"].lower() for entry in found.get("map", [])] if isinstance(found, dict) else []
 
 
-def tables(workspace: Workspace) -> list[dict[str, Any]]:
+def tables(workspace: "Workspace") -> list[dict[str, Any]]:
     """Each table: name, what a row is, number of rows, and its columns with type and meaning."""
     with connect(workspace) as connection:
         return [

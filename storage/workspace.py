@@ -173,12 +173,12 @@ def now() -> str:
 
 def write_bytes(path: Path, data: bytes) -> None:
     """Write durably and whole. Raises ``WriteError``."""
-    with _whole(path) as file:
+    with whole_file(path) as file:
         file.write(data)
 
 
 @contextmanager
-def _whole(path: Path) -> Iterator[IO[bytes]]:
+def whole_file(path: Path) -> Iterator[IO[bytes]]:
     """A file that has its name once the block has ended: written aside, fsync, rename, fsync of the folder."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
@@ -224,7 +224,7 @@ def write_parquet(path: Path, table: Table, frame: pl.DataFrame, *, simulated: b
     arrow = frame.select(list(table.columns)).to_arrow().cast(table.schema)
     marked = {**(arrow.schema.metadata or {}), "criticgen.simulated": str(simulated).lower()}
     arrow = arrow.replace_schema_metadata(marked)
-    with _whole(path) as file:
+    with whole_file(path) as file:
         pq.write_table(arrow, file, compression="zstd")
 
 

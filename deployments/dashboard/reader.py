@@ -10,7 +10,7 @@ from typing import Any
 import duckdb
 
 from deployments.dashboard import facts
-from storage.queries import Parts, open_database, table_parts
+from storage.queries import Parts, open_database, view_parts
 from storage.workspace import Workspace
 
 Row = dict[str, Any]
@@ -44,7 +44,7 @@ class Reader:
             return self._rows(sql, params or {}, self._current())
         except duckdb.IOException:
             with self._opening:
-                self._open(table_parts(self.workspace))
+                self._open(view_parts(self.workspace.root))
             return self._rows(sql, params or {}, self._current())
 
     def one(self, sql: str, params: Mapping[str, Any] | None = None) -> Row | None:
@@ -83,14 +83,14 @@ class Reader:
     def _look(self) -> None:
         if self._database is not None and time.monotonic() - self._looked < LOOK_EVERY_S:
             return
-        parts = table_parts(self.workspace)
+        parts = view_parts(self.workspace.root)
         if parts != self._parts or self._database is None:
             self._open(parts)
         self.as_of, self._looked = datetime.now(UTC), time.monotonic()
 
     def _open(self, parts: Parts) -> None:
         began = time.monotonic()
-        database = open_database(self.workspace, parts, **SETTINGS)
+        database = open_database(self.workspace.root, parts, **SETTINGS)
         facts.make(database)
         # The old one ends when the last query on it has ended.
         self._database, self._parts, self._took_s = database, parts, time.monotonic() - began

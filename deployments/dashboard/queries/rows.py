@@ -73,7 +73,8 @@ def find(
     if sort is not None and sort not in listing.columns:
         raise NoSuchListing(f"{listing.table} cannot be sorted by {sort!r}")
     where = " AND ".join(conditions) or "true"
-    order = f"ORDER BY {sort} {'DESC' if down else 'ASC'} NULLS LAST, {listing.id}" if sort else ""
+    way = "DESC" if down else "ASC"
+    order = f'ORDER BY "{sort}" {way} NULLS LAST, {listing.id}' if sort else ""
     limit = f"LIMIT {PAGE} OFFSET {max(offset, 0)}"
     if sort and listing.unique and listing.table != "items":
         keys = reader.rows(f"SELECT {listing.id}, shard FROM {listing.table} WHERE {where} {order} {limit}", params)
@@ -135,7 +136,7 @@ def _search(
 def _read(listing: Listing) -> str:
     names = [name for name in listing.columns if (listing.table, name) != ("items", "dimension")]
     extra = ["shard"] if listing.table == "items" else []
-    return ", ".join(dict.fromkeys([listing.id, *names, *extra]))
+    return ", ".join(f'"{name}"' for name in dict.fromkeys([listing.id, *names, *extra]))
 
 
 def _by_key(reader: Reader, table: str, key: str, columns: str, keys: list[Row]) -> list[Row]:

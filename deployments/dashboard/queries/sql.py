@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from storage.errors import UserError
-from storage.limited_sql import run_limited, table_of
+from storage.limited_sql import select_limited
 from storage.workspace import Workspace, write_bytes
 
 SHOWN_ROWS = 500
@@ -48,7 +48,7 @@ class Result:
 
 def run(workspace: Workspace, sql: str) -> Result:
     """Raises ``QueryError``."""
-    table = table_of(run_limited(workspace, sql, rows=SHOWN_ROWS + 1))
+    table = select_limited(workspace.root, sql, rows=SHOWN_ROWS + 1)
     # By place: two columns may have one name.
     columns = list(table.column_names)
     values = [column.to_pylist() for column in table.slice(0, SHOWN_ROWS).columns]
