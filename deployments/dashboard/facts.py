@@ -1,6 +1,6 @@
 """Small tables that the pages filter, made from the workspace's tables in the reader's memory.
 
-``items``          a rubric item: ids, source, generator, family, scores, and its fate; about 150 bytes a row
+``items``          a rubric item: ids, source, generator, family, scores, and its fate; about 250 bytes a row
 ``score_counts``   items by group and scores, counted
 ``answer_scores``  an answer: source, generator, target, and its quality (the mean of its item scores, half up)
 ``call_counts``    calls by batch, model and outcome, summed
@@ -13,23 +13,28 @@ import duckdb
 # Why an item is in RefineData or is not, in one word; the order of the pipeline.
 FATES = ("not_judged", "no_trajectory", "unjudged", "disagreement", "near_duplicate", "kept", "train", "test")
 
+SHARDS_AT_ONCE = 20  # so that no join holds more than a part of a large workspace
+
+_ITEMS = """
+    SELECT r.item_id, r.answer_id, r.shard, r.position, r.family,
+           q.source, a.model AS generator, a.origin, a.target_score,
+           c.teacher_score, [vote.score FOR vote IN c.votes] AS votes,
+           CASE WHEN c.item_id IS NULL THEN 'not_judged' WHEN NOT c.kept THEN c.reason
+                WHEN n.instance_id IS NOT NULL THEN 'near_duplicate' ELSE coalesce(s.split, 'kept') END AS fate
+    FROM (SELECT item_id, answer_id, question_id, shard, position, family FROM rubrics WHERE shard IN $shards) r
+    LEFT JOIN (SELECT item_id, teacher_score, votes, kept, reason FROM consensus WHERE shard IN $shards) c
+           USING (item_id)
+    LEFT JOIN (SELECT answer_id, model, origin, target_score FROM answers WHERE shard IN $shards) a
+           ON a.answer_id = r.answer_id
+    LEFT JOIN (SELECT question_id, source FROM questions WHERE shard IN $shards) q ON q.question_id = r.question_id
+    LEFT JOIN near n ON n.instance_id = r.item_id
+    LEFT JOIN held s ON s.instance_id = r.item_id
+    ORDER BY r.shard, r.question_id, r.answer_id, r.position
+"""
+_NEAR = "SELECT instance_id FROM near_duplicates WHERE data_set = 'refine_data' AND NOT kept"
+_HELD = "SELECT instance_id, split FROM splits WHERE data_set = 'refine_data'"
+
 _TABLES = {
-    "items": """
-        SELECT r.item_id, r.answer_id, r.question_id, r.shard, r.position, r.family,
-               q.source, a.model AS generator, a.origin, a.target_score,
-               c.teacher_score, [vote.score FOR vote IN c.votes] AS votes,
-               CASE WHEN c.item_id IS NULL THEN 'not_judged' WHEN NOT c.kept THEN c.reason
-                    WHEN n.instance_id IS NOT NULL THEN 'near_duplicate' ELSE coalesce(s.split, 'kept') END AS fate
-        FROM (SELECT item_id, answer_id, question_id, shard, position, family FROM rubrics) r
-        LEFT JOIN (SELECT item_id, teacher_score, votes, kept, reason FROM consensus) c USING (item_id)
-        LEFT JOIN (SELECT answer_id, model, origin, target_score FROM answers) a ON a.answer_id = r.answer_id
-        LEFT JOIN (SELECT question_id, source FROM questions) q ON q.question_id = r.question_id
-        LEFT JOIN (SELECT instance_id FROM near_duplicates WHERE data_set = 'refine_data' AND NOT kept) n
-               ON n.instance_id = r.item_id
-        LEFT JOIN (SELECT instance_id, split FROM splits WHERE data_set = 'refine_data') s
-               ON s.instance_id = r.item_id
-        ORDER BY r.shard, r.question_id, r.answer_id, r.position
-    """,
     "score_counts": """
         SELECT family, source, generator, origin, teacher_score, votes, fate, count(*) AS items
         FROM items GROUP BY ALL
@@ -64,5 +69,13 @@ _TABLES = {
 
 def make(connection: duckdb.DuckDBPyConnection) -> None:
     """Make them in an open database."""
+    connection.execute(f"CREATE TABLE near AS {_NEAR}")
+    connection.execute(f"CREATE TABLE held AS {_HELD}")
+    shards = [shard for (shard,) in connection.execute("SELECT DISTINCT shard FROM rubrics ORDER BY ALL").fetchall()]
+    connection.execute(f"CREATE TABLE items AS {_ITEMS} LIMIT 0", {"shards": [""]})
+    for at in range(0, len(shards), SHARDS_AT_ONCE):
+        connection.execute(f"INSERT INTO items {_ITEMS}", {"shards": shards[at : at + SHARDS_AT_ONCE]})
+    connection.execute("DROP TABLE near")
+    connection.execute("DROP TABLE held")
     for name, sql in _TABLES.items():
         connection.execute(f"CREATE TABLE {name} AS {sql}")

@@ -21,7 +21,7 @@ REST = (
     10.0  # times as long as opening took, the old one serves: while a run writes, a large workspace is minutes behind
 )
 KEPT_RESULTS, KEPT_ROWS = 128, 2_000
-SETTINGS = {"memory_limit": "1GB", "temp_directory": "", "parquet_metadata_cache": "true"}
+SETTINGS = {"memory_limit": "1200MB", "temp_directory": "", "parquet_metadata_cache": "true"}
 
 
 class Reader:
