@@ -36,6 +36,7 @@ def main() -> None:
         uvicorn.Config(application(board), host=asked.host, port=asked.port, log_level="warning", server_header=False)
     )
     socket = server.config.bind_socket()
+    socket.listen()  # who reads the address below finds it open
     port = socket.getsockname()[1]
     print(f"Dashboard of {workspace.root}: http://{asked.host}:{port} (Ctrl-C ends it)", flush=True)
     server.run(sockets=[socket])

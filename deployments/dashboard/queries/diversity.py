@@ -14,7 +14,7 @@ GROUPS, MEMBERS = 15, 4
 _DISTINCT = """
     SELECT data_set, field, step, max(texts) AS texts, max("distinct") FILTER (n = 2) AS d2,
            max("distinct") FILTER (n = 3) AS d3, max("distinct") FILTER (n = 4) AS d4
-    FROM diversity WHERE counted = $counted GROUP BY data_set, field, step
+    FROM diversity WHERE counted = $counted OR field NOT IN ('question', 'answer') GROUP BY data_set, field, step
     ORDER BY data_set DESC, list_position($fields, field), list_position($steps, step)
 """
 _GROUPS = """
