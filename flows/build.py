@@ -40,6 +40,7 @@ from flows.simulator import with_simulator
 from flows.watch import tell, watched
 from storage.errors import UserError
 from storage.ledger import Ledger, spent_usd
+from storage.waits import Waits
 from storage.workspace import Held, Workspace
 from tasks import curation, questions
 from tasks.batches import Batch, BatchFailed, BatchWaits, Retry, Run, all_of, run_batch, state_message, still_waits
@@ -297,17 +298,19 @@ async def open_run(
     budget = Budget(workspace.root, config.budget_usd, spent)
     caller = Caller(None, ledger, budget, progress, config.give_up_after)
     run = Run(config, workspace, ledger, caller, retry)
+    waits = Waits(workspace.root, ledger.run)
     try:
         if served is None:
             yield run
         else:
             check_prices(config)
             async with (
-                ModelPool(served, budget) as caller.pool,
+                ModelPool(served, budget, waits.add) as caller.pool,
                 Desk(served, ledger, workspace.root, budget, caller.keep, wait=wait) as caller.desk,
             ):
                 yield run
     finally:
+        waits.write()
         try:
             budget.close()
         finally:

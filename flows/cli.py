@@ -38,6 +38,7 @@ Set = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", hel
 StageOption = Annotated[str | None, typer.Option("--stage", help="Of this stage only, such as judges.")]
 ModelOption = Annotated[str | None, typer.Option("--model", help="Of this model only, as vendor/model.")]
 ClassOption = Annotated[str | None, typer.Option("--class", help="Of this class only, such as malformed.")]
+ShardOption = Annotated[str | None, typer.Option("--shard", help="Of this shard only, such as gsm8k-0003.")]
 NoWait = Annotated[bool, typer.Option("--no-wait", help="Submit and collect vendor batches, wait for none.")]
 SkipBad = Annotated[bool, typer.Option("--skip-bad-rows", help="Go on without source rows that cannot be used.")]
 
@@ -119,6 +120,7 @@ def retry(
     stage: StageOption = None,
     model: ModelOption = None,
     class_: ClassOption = None,
+    shard: ShardOption = None,
     set_: Set = None,
     no_wait: NoWait = False,
 ) -> None:
@@ -127,7 +129,7 @@ def retry(
     from tasks.batches import Retry
 
     with _interruptible():
-        retry_failed(_workspace(workspace), Retry(stage, model, class_), set_ or [], not no_wait)
+        retry_failed(_workspace(workspace), Retry(stage, model, class_, shard), set_ or [], not no_wait)
 
 
 @app.command()
@@ -211,6 +213,34 @@ def simulate(context: typer.Context) -> None:
 def serve(context: typer.Context) -> None:
     """Start Prefect's server, its deployments, a worker and the dashboard here (`criticgen serve --help`)."""
     _become("deployments.serve", context.args)
+
+
+@app.command()
+def dashboard(
+    workspace: WorkspacePath = None,
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="0 takes a free one.")] = 8501,
+) -> None:
+    """Look at a workspace in the browser, until Ctrl-C."""
+    import os
+
+    place = _workspace(workspace).root
+    arguments = ["--workspace", str(place), "--host", host, "--port", str(port)]
+    os.execv(sys.executable, [sys.executable, "-m", "deployments.dashboard", *arguments])
+
+
+@app.command()
+def compact(workspace: WorkspacePath = None, json: Json = False) -> None:
+    """Join small files for reading: the dashboard and queries over a large workspace get quick. Nothing is deleted."""
+    from storage.compact import compact as join_parts
+
+    found = join_parts(_workspace(workspace))
+    if json:
+        _print_json(found)
+        return
+    for name, counts in found.items():
+        if counts["parts"]:
+            print(f"{name}: {counts['parts']:,} parts, also in {counts['files']} file{'s' * (counts['files'] > 1)}")
 
 
 @app.command()

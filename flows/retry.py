@@ -25,8 +25,9 @@ async def retry_failed(
     outcome: Failure | None = None,
     config: Config | None = None,
     wait: bool = True,
+    shard: str | None = None,
 ) -> State[None] | None:
-    """Ask failed calls again, and go on with the build: those of a stage, a model or a class, or all.
+    """Ask failed calls again, and go on with the build: those of a stage, a model, a class or a shard, or all.
 
     Calls that are ok are never asked again.
 
@@ -37,5 +38,6 @@ async def retry_failed(
         outcome: Failed calls of this class only.
         config: Other settings; the workspace's own where none are given.
         wait: Wait for vendor batches.
+        shard: Failed calls of this shard only.
     """
-    return await run_where_free(config, workspace, Retry(stage, model, outcome), wait=wait)
+    return await run_where_free(config, workspace, Retry(stage, model, outcome, shard), wait=wait)

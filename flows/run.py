@@ -59,7 +59,7 @@ def retry(place: Workspace, asked: Retry, overrides: list[str], wait: bool) -> N
 
         outcome: Any = asked.outcome
         stage: Any = asked.stage
-        return retry_failed(workspace, stage, asked.model, outcome, config, wait, return_state=True)
+        return retry_failed(workspace, stage, asked.model, outcome, config, wait, asked.shard, return_state=True)
 
     _run(config, place, flow, asked, False, console())
 

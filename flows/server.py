@@ -74,9 +74,11 @@ def own_server(folder: Path, port: int) -> Iterator[str]:
         with python_module(*arguments, env=env | SETTINGS | os.environ, log=log) as process:
             _wait(url, process, folder / "server.log")
             os.environ["PREFECT_API_URL"] = url
+            (folder / "address").write_text(url)  # for the dashboard
             try:
                 yield url
             finally:
+                (folder / "address").unlink(missing_ok=True)
                 del os.environ["PREFECT_API_URL"]
 
 

@@ -109,7 +109,9 @@ def show_failures(found: list[dict[str, Any]], out: Console) -> None:
             Text("\n".join(examples)),
         )
     out.print(table)
-    out.print("`criticgen retry` asks them again, by --stage, --model or --class; abandoned ones by their class only.")
+    out.print(
+        "`criticgen retry` asks them again, by --stage, --model, --class, --shard; abandoned ones by their class only."
+    )
 
 
 def show_batches(found: list[dict[str, Any]], out: Console) -> None:

@@ -88,6 +88,17 @@ class Workspace:
                 os.write(file.fileno(), f"process {os.getpid()} on {socket.gethostname()} since {now()}\n".encode())
             yield
 
+    def writer(self) -> str | None:
+        """The process that holds the lock, None when nobody does. It does not touch the lock."""
+        try:
+            said = (self.root / "lock").read_text(errors="replace").strip()
+            inode = (self.root / "lock").stat().st_ino
+            locks = Path("/proc/locks").read_text()
+        except OSError:  # no lock was ever taken, or the system does not list them
+            return None
+        held = any(f":{inode} " in line and " FLOCK " in line for line in locks.splitlines())
+        return (said or "another process") if held else None
+
     # Tables
 
     def table_path(self, name: str, *parts: str) -> Path:
@@ -166,12 +177,12 @@ def now() -> str:
 
 def write_bytes(path: Path, data: bytes) -> None:
     """Write durably and whole. Raises ``WriteError``."""
-    with _whole(path) as file:
+    with whole_file(path) as file:
         file.write(data)
 
 
 @contextmanager
-def _whole(path: Path) -> Iterator[IO[bytes]]:
+def whole_file(path: Path) -> Iterator[IO[bytes]]:
     """A file that has its name once the block has ended: written aside, fsync, rename, fsync of the folder."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
@@ -217,7 +228,7 @@ def write_parquet(path: Path, table: Table, frame: pl.DataFrame, *, simulated: b
     arrow = frame.select(list(table.columns)).to_arrow().cast(table.schema)
     marked = {**(arrow.schema.metadata or {}), "criticgen.simulated": str(simulated).lower()}
     arrow = arrow.replace_schema_metadata(marked)
-    with _whole(path) as file:
+    with whole_file(path) as file:
         pq.write_table(arrow, file, compression="zstd")
 
 

@@ -110,7 +110,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Retry:
-    """The failed calls to ask again: of a stage, a model, a class, each None for all.
+    """The failed calls to ask again: of a stage, a model, a class, a shard, each None for all.
 
     An abandoned call is asked again only where its class is named.
     """
@@ -118,11 +118,17 @@ class Retry:
     stage: str | None = None
     model: str | None = None
     outcome: str | None = None
+    shard: str | None = None
 
-    def covers(self, stage: str, model: str, outcome: str) -> bool:
+    def covers(self, batch: Batch, model: str, outcome: str) -> bool:
         if self.outcome is None and outcome == Outcome.ABANDONED:
             return False
-        wanted = ((self.stage, stage), (self.model, model), (self.outcome, outcome))
+        wanted = (
+            (self.stage, batch.stage),
+            (self.model, model),
+            (self.outcome, outcome),
+            (self.shard, batch.shard),
+        )
         return outcome != Outcome.OK and all(asked in (None, found) for asked, found in wanted)
 
 
@@ -159,7 +165,7 @@ def stands(stage: Stage, config: Config, batch: Batch, workspace: Workspace, ret
     manifest = workspace.read_manifest(*batch.place)
     if manifest is None or is_red(manifest, config) or manifest["todo"]:
         return False
-    if retry and any(retry.covers(batch.stage, retry.model or "", outcome) for outcome in manifest["failed"]):
+    if retry and any(retry.covers(batch, retry.model or "", outcome) for outcome in manifest["failed"]):
         return False
     files = (workspace.table_path(stage.writes, *stage.file(batch)), workspace.table_path("calls", *batch.place))
     same = bool(manifest["fingerprint"] == fingerprint(stage, config, batch, workspace))
@@ -261,7 +267,7 @@ async def run_batch(run: Run, stage: Stage, batch: Batch, retry: Retry | None = 
         step = next_step(attempts[row["call_id"]], config.give_up_after)
         if not isinstance(step, Outcome):
             todo.append((row, None))
-        elif any(asked.covers(batch.stage, row["model"], step) for asked in retries):
+        elif any(asked.covers(batch, row["model"], step) for asked in retries):
             todo.append((row, step))
         else:
             outcomes[row["call_id"]] = step

@@ -7,7 +7,7 @@ import polars as pl
 from storage.errors import UserError
 from storage.workspace import Workspace
 from tasks.instances import refine_candidates, rubric_instances
-from tasks.text import Mode, token_spans
+from tasks.text import Mode, grams_at, token_spans
 
 OPEN, CLOSE = "⟦", "⟧"
 
@@ -39,25 +39,20 @@ def compared(workspace: Workspace, row_id: str, *, n: int, mode: Mode) -> dict[s
 def marked(text: str, other: str, *, n: int, mode: Mode) -> tuple[str, str]:
     """Both texts with the stretches that n-grams of both cover between ``⟦`` and ``⟧``. Texts in NFC."""
     shown = [token_spans(one, mode) for one in (text, other)]
-    grams = [_grams(one, spans, n) for one, spans in shown]
-    both = {gram for gram, _ in grams[0]} & {gram for gram, _ in grams[1]}
+    grams = [grams_at(one, spans, n) for one, spans in shown]
+    both = set(grams[0]) & set(grams[1])
     left, right = (_marked(one, spans, own, both, n) for (one, spans), own in zip(shown, grams, strict=True))
     return left, right
-
-
-def _grams(text: str, spans: list[tuple[int, int]], n: int) -> list[tuple[tuple[str, ...], int]]:
-    tokens = [text[start:end].replace("\u03a3", "\u03c3").lower() for start, end in spans]
-    return [(tuple(tokens[at : at + n]), at) for at in range(len(tokens) - n + 1)]
 
 
 def _marked(
     text: str,
     spans: list[tuple[int, int]],
-    grams: list[tuple[tuple[str, ...], int]],
+    grams: list[tuple[str, ...]],
     both: set[tuple[str, ...]],
     n: int,
 ) -> str:
-    covered = sorted({at + place for gram, at in grams if gram in both for place in range(n)})
+    covered = sorted({at + place for at, gram in enumerate(grams) if gram in both for place in range(n)})
     pieces, last, open_to = [], 0, -2
     for token in covered:
         start, end = spans[token]

@@ -86,6 +86,12 @@ def token_spans(text: str, mode: Mode) -> tuple[str, list[tuple[int, int]]]:
     return shown, [found.span() for found in pattern.finditer(lowered(text))]
 
 
+def grams_at(text: str, spans: list[tuple[int, int]], n: int) -> list[tuple[str, ...]]:
+    """The n-grams of a text whose tokens stand there, in order."""
+    tokens = [lowered(text[start:end]) for start, end in spans]
+    return [tuple(tokens[at : at + n]) for at in range(len(tokens) - n + 1)]
+
+
 def normalized(texts: pl.Series, mode: Mode) -> pl.Series:
     """The tokens of each text joined by one space: equal for texts that no lexical figure tells apart.
 

@@ -58,14 +58,21 @@ class Asked:
 
 
 class ModelPool:
-    """``stopped`` names the models that no call is made to any more, and why.
+    """``stopped`` names the models that no call is made to any more, and why. ``waited`` is told of every reply that
+    only said to wait: the model, and for how many seconds, where it said so.
 
     Raises ``ConfigError`` where the config has a simulator whose url is not known.
     """
 
-    def __init__(self, config: Config, funds: Funds | None = None) -> None:
+    def __init__(
+        self,
+        config: Config,
+        funds: Funds | None = None,
+        waited: Callable[[str, float | None], None] = lambda model, seconds: None,
+    ) -> None:
         self._config = config
         self._funds = funds
+        self._waited = waited
         self._servers = served(config)
         self._clients: dict[str, Client] = {}
         self._models: dict[str, Asked] = {}
@@ -128,6 +135,7 @@ class ModelPool:
                     if keep is not None:
                         await self._keep(reply, keep)
                     return reply
+            self._waited(model.name, reply.retry_after)
             if self._funds is not None:
                 self._funds.settle(most_usd or 0.0, 0.0)
 
