@@ -1,4 +1,4 @@
-"""Refined answers: a verifier scores the original and the refined answer under the same rubric item (CriticGen, 4.1)."""
+"""Refined answers: a verifier scores the original and the refined one under the same item (CriticGen, 4.1)."""
 
 from typing import Any
 

@@ -3,7 +3,8 @@ r"""Semantic units of a text, and how well one text's units match another's (Cri
 A unit is a sentence; a list item or a line of its own is one too. sentencex finds the ends of sentences: rules for
 abbreviations in some 300 languages, compiled, and kept up by the Wikimedia Foundation; of those tried the only one
 that parts Chinese and list items and needs no more than 5 ms for 1,000 sentences. What it does not know is covered
-before it looks: mathematics (``$x = 3.\ y = 2.$`` is never parted) the "Eq. (3)" of a reference, and the number of a list item.
+before it looks: mathematics (``$x = 3.\ y = 2.$`` is never parted), the "Eq. (3)" of a reference, and the number of
+a list item.
 
 For the units g_k of the reference and x_j of the generated text, with Sim the cosine of sentence embeddings,
 
