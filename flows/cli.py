@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from flows import cli_critics
 from storage.errors import UserError
 
 if TYPE_CHECKING:
@@ -224,6 +225,9 @@ def show(
         _print_json(found)
     else:
         _print_story(found)
+
+
+cli_critics.register(app)
 
 
 @contextmanager

@@ -40,7 +40,8 @@ def embedder(name: str = DEFAULT, *, key_env: str = "OPENAI_API_KEY") -> Embed:
     if mark and model and (address == "openai" or address.startswith(("http://", "https://"))):
         from tasks.models.embeddings import endpoint
 
-        return endpoint(None if address == "openai" else address, model, key_env)
+        vectors = endpoint(None if address == "openai" else address, model, key_env)
+        return lambda texts: unit_rows(vectors(texts))
     raise EmbedderError(
         f"embedder {name!r} is not known: {DEFAULT}, sentence-transformers:NAME, openai#MODEL, or http://HOST/v1#MODEL"
     )
@@ -50,7 +51,8 @@ def unit_rows(vectors: NDArray[Any]) -> Vectors:
     """Each row at length 1; a row of zeros stays."""
     rows = np.asarray(vectors, np.float32)
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    return np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0)
+    unit: Vectors = np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0)
+    return unit
 
 
 @cache
@@ -123,8 +125,7 @@ def _sentence_transformers(name: str) -> Embed:
         from sentence_transformers import SentenceTransformer
     except ImportError:
         raise EmbedderError(
-            f"embedder sentence-transformers:{name}: the library is not installed; "
-            "pip install 'criticgen-data[sentence-transformers]'"
+            f"embedder sentence-transformers:{name}: the library is not installed; pip install sentence-transformers"
         ) from None
     try:
         model = SentenceTransformer(name)

@@ -97,8 +97,8 @@ def import_sheets(folder: Path) -> dict[str, Any]:
     numbers = [pair["pair"] for pair in pairs]
     sheets = {rater: folder / "sheets" / f"{rater}.{kind}" for rater in (*RATERS, ADJUDICATOR)}
     first, second = (_ratings(sheets[rater], numbers) for rater in RATERS)
-    differ = (np.abs(first - second) >= 1).any(axis=1)
-    disputed = [number for number, apart in zip(numbers, differ, strict=True) if apart]
+    differ = np.any(np.abs(first - second) >= 1, axis=1)
+    disputed = [numbers[place] for place in np.flatnonzero(differ)]
     final = (first + second) / 2
     waiting = bool(disputed)
     if disputed:

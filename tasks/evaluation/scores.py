@@ -121,11 +121,13 @@ def kendall(levels: Array, tables: Array) -> Array:
 
 
 def absolute_error(levels: Array, tables: Array) -> Array:
-    return (tables * np.abs(levels[:, None] - levels)).sum((-2, -1)) / tables.sum((-2, -1))
+    mean: Array = (tables * np.abs(levels[:, None] - levels)).sum((-2, -1)) / tables.sum((-2, -1))
+    return mean
 
 
 def exact_agreement(levels: Array, tables: Array) -> Array:
-    return np.trace(tables, axis1=-2, axis2=-1) / tables.sum((-2, -1))
+    share: Array = np.trace(tables, axis1=-2, axis2=-1) / tables.sum((-2, -1))
+    return share
 
 
 def quadratic_kappa(levels: Array, tables: Array) -> Array:
@@ -217,7 +219,8 @@ def _correlation(first: Array, second: Array, tables: Array) -> Array:
 
 def _over(numerator: Array, denominator: Array) -> Array:
     """The ratio, NaN over zero."""
-    return np.divide(numerator, denominator, out=np.full(np.shape(numerator), np.nan), where=denominator > 1e-12)
+    ratio: Array = np.full(np.shape(numerator), np.nan)
+    return np.divide(numerator, denominator, out=ratio, where=denominator > 1e-12)
 
 
 def _groups(pairs: pl.DataFrame) -> Sequence[tuple[str, str | None, pl.DataFrame]]:

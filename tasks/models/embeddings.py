@@ -16,7 +16,7 @@ class EmbeddingsError(UserError):
 
 
 def endpoint(base_url: str | None, model: str, key_env: str) -> Callable[[Sequence[str]], NDArray[np.float32]]:
-    """Texts to rows of length 1. ``base_url`` is OpenAI's own where it is None; a local server needs no key.
+    """Texts to rows. ``base_url`` is OpenAI's own where it is None; a local server needs no key.
 
     Raises ``EmbeddingsError`` when OpenAI's key is missing, and, when asked, for any answer that is not one vector
     for each text.
@@ -43,8 +43,6 @@ def endpoint(base_url: str | None, model: str, key_env: str) -> Callable[[Sequen
                     f"embedder {base_url or 'openai'}#{model}: {len(rows)} vectors for {len(asked)} texts"
                 )
             parts.append(np.array(rows, np.float32))
-        vectors = np.concatenate(parts) if parts else np.empty((0, 1), np.float32)
-        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-        return np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
+        return np.concatenate(parts) if parts else np.empty((0, 1), np.float32)
 
     return embed

@@ -114,5 +114,5 @@ def test_a_long_text_is_cut_for_xlsx_and_says_so(tmp_path: Path) -> None:
     assert first["b"].endswith("[cut: 40,000 characters in all]")
     assert second == {"a": "2", "b": "short"}
     (tmp_path / "bad.xlsx").write_text("no workbook")
-    with pytest.raises(SheetError, match="bad.xlsx: cannot be read"):
+    with pytest.raises(SheetError, match=r"bad.xlsx: cannot be read"):
         read_sheet(tmp_path / "bad.xlsx", ("a",))
