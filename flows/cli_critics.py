@@ -1,4 +1,4 @@
-"""The commands about critics: ``evaluate`` and ``rate``."""
+"""The commands about critics: ``evaluate``, ``rate`` and ``traces``."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -103,6 +103,35 @@ def import_ratings(
             print(f"{system}: " + ", ".join(f"{name} {mean:.3f}" for name, mean in means.items()))
 
 
+def traces(
+    results: Annotated[
+        Path | None,
+        typer.Argument(metavar="RESULTS", help="Traces with a label and a verdict: JSONL, JSON, CSV, Parquet."),
+    ] = None,
+    label: Annotated[str, typer.Option(help="Column that says whether the trace is correct.")] = "label",
+    verdict: Annotated[str, typer.Option(help="Column of the verdict; OBJECT.FIELD inside an object.")] = "verdict",
+    patches: Annotated[Path | None, typer.Option(help="Rows with patch and passed, for patch completion.")] = None,
+    json: Json = False,
+) -> None:
+    """Verdicts on reasoning traces against labels: specificity, balanced accuracy, F0.5; patch completion."""
+    from tasks.traces import results as trace_results
+
+    if results is None and patches is None:
+        raise UserError("traces: name a results file, or --patches FILE")
+    found = trace_results.classified(results, label, verdict) if results is not None else {}
+    if patches is not None:
+        found |= trace_results.patches(patches)
+    if json:
+        print_json(found)
+        return
+    for name in ("traces", "tp", "fp", "tn", "fn", "unread", "patches", "empty"):
+        if name in found:
+            print(f"{name}: {found[name]}")
+    figures = found.get("figures", {}) | {name: found[name] for name in ("patch_completion",) if name in found}
+    for name, figure in figures.items():
+        print(f"{name}: " + (f"none ({figure['note']})" if figure["value"] is None else f"{figure['value']:.4f}"))
+
+
 def print_json(value: Any) -> None:
     """A value on standard output."""
     import sys
@@ -115,6 +144,7 @@ def print_json(value: Any) -> None:
 def register(app: typer.Typer) -> None:
     """Add the commands to ``criticgen``."""
     app.command()(evaluate)
+    app.command()(traces)
     app.add_typer(rate, name="rate")
 
 

@@ -102,7 +102,7 @@ class Plan:
             sums[j] -= result
             laplacian[[i, j], [i, j]] += 1
             laplacian[[i, j], [j, i]] -= 1
-        covariance = np.linalg.inv(laplacian)
+        covariance = np.asarray(np.linalg.inv(laplacian), np.float64)
         return covariance @ sums, covariance
 
     def _completed(self, batches: Sequence[Sequence[tuple[Pair, int]]]) -> Judged:

@@ -24,7 +24,8 @@ def direct(numbers: ArrayLike) -> Array:
     weights = np.asarray(numbers, float)
     if weights.ndim != 1 or not np.isfinite(weights).all() or (weights < 0).any() or not weights.sum() > 0:
         raise ValueError(f"weights: {weights.tolist()} are no weights: none may be negative, and one is above 0")
-    return weights / weights.sum()
+    shares: Array = weights / weights.sum()
+    return shares
 
 
 def averaged(repeated: Sequence[ArrayLike]) -> Array:

@@ -34,9 +34,9 @@ Status = Literal["agreed", "both_neutral", "one_neutral", "opposite"]
 class Consistency(NamedTuple):
     """How far a comparison matrix contradicts itself."""
 
-    eigenvalue: float
-    index: float
-    ratio: float
+    eigenvalue: float  # lambda_max
+    ci: float
+    ratio: float  # CR
 
 
 class Weighing(NamedTuple):
@@ -55,8 +55,7 @@ def comparison_matrix(judged: Judged, alpha: float = ALPHA) -> Array:
         raise ValueError(f"comparisons: {judged.shape} is no K x K array")
     if not np.isin(judged, (-1, 0, 1)).all() or alpha < 1:
         raise ValueError("comparisons: a judgment is 1, 0 or -1, and alpha at least 1")
-    matrix: Array = float(alpha) ** preferred(judged)
-    return matrix
+    return np.asarray(float(alpha) ** preferred(judged), np.float64)
 
 
 def preferred(judged: Judged) -> NDArray[np.int64]:

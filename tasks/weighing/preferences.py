@@ -1,4 +1,4 @@
-"""Pairwise preference benchmarks from files: a prompt, two responses, which is preferred, and criteria if they come along.
+"""Pairwise preference benchmarks from files: a prompt, two responses, which is preferred, and criteria where given.
 
     RubricBench    case_id, instruction, response_a, response_b, label, rubrics
     JudgeBench     pair_id, question, response_A, response_B, label ("A>B" or "B>A")

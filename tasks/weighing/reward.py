@@ -27,7 +27,11 @@ class RubricReward:
     """A reward over each prompt's own criteria; ``weights`` None is uniform."""
 
     verify: Verify
-    __name__: str = "rubric_reward"  # trainers log rewards under it
+
+    @property
+    def __name__(self) -> str:
+        """What trainers log the reward under."""
+        return "rubric_reward"
 
     def reward(
         self, prompt: str, response: str, criteria: Sequence[str], weights: Sequence[float] | None = None
@@ -38,10 +42,11 @@ class RubricReward:
         """
         if not criteria or (weights is not None and len(weights) != len(criteria)):
             raise RewardError(f"reward: {len(criteria)} criteria and {0 if weights is None else len(weights)} weights")
-        verdicts = [self.verify(prompt, response, criterion) for criterion in criteria]
-        if any(verdict not in (0, 1, None) for verdict in verdicts):
-            raise RewardError(f"reward: verdicts {verdicts}; a verdict is 0, 1 or None")
-        if None in verdicts:
+        said = [self.verify(prompt, response, criterion) for criterion in criteria]
+        if any(verdict not in (0, 1, None) for verdict in said):
+            raise RewardError(f"reward: verdicts {said}; a verdict is 0, 1 or None")
+        verdicts = [verdict for verdict in said if verdict is not None]
+        if len(verdicts) < len(said):
             return None
         shares = uniform(len(criteria)) if weights is None else direct(weights)
         return min(1.0, max(0.0, float(response_scores(shares, [verdicts])[0])))

@@ -1,4 +1,4 @@
-"""``criticgen evaluate`` and ``criticgen rate`` as they are typed."""
+"""``criticgen evaluate``, ``rate`` and ``traces`` as they are typed."""
 
 import json
 from pathlib import Path
@@ -67,3 +67,16 @@ def test_rubrics_go_out_blind_and_come_back_as_figures(tmp_path: Path) -> None:
         "may be with the raters"
         in criticgen("rate", "export", "--rubrics", tmp_path / "test.parquet", "--out", tmp_path / "r").stderr
     )
+
+
+def test_traces_prints_the_figures_and_why_one_is_none(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    path.write_text('{"label": "wrong", "said": {"v": "Incorrect"}}\n{"label": "wrong", "said": {"v": "unsure"}}\n')
+    ended = criticgen("traces", path, "--verdict", "said.v")
+    assert ended.returncode == 0, ended.stderr
+    assert "specificity: 1.0000\n" in ended.stdout
+    assert "unread: 1\n" in ended.stdout
+    assert "balanced_accuracy: none (no correct trace)\n" in ended.stdout
+    assert json.loads(criticgen("traces", path, "--verdict", "said.v", "--json").stdout)["tn"] == 1
+    assert "no column 'verdict'" in criticgen("traces", path).stderr
+    assert "name a results file" in criticgen("traces").stderr

@@ -50,7 +50,7 @@ def test_scores_accuracy_and_improvement_by_hand() -> None:
 
 
 def planted_world(noise: float, seed: int) -> dict[str, float]:
-    """Simulated samples of 8 criteria with planted weights: comparisons err at ``noise``, direct weights by a factor."""
+    """Simulated samples, 8 criteria with planted weights: comparisons err at ``noise``, direct weights by a factor."""
     random = np.random.default_rng(seed)
     weightings: dict[str, list[np.ndarray]] = {"icw": [], "direct": [], "uniform": []}
     verdicts, preferred, error = [], [], {"icw": 0.0, "direct": 0.0, "uniform": 0.0}
@@ -90,7 +90,7 @@ def test_icw_recovers_planted_weights_better_than_direct_and_uniform_ones(noise:
 @pytest.mark.skipif(not DATA.is_dir(), reason="CRITICGEN_TEST_DATA names no folder")
 def test_published_weights_sum_to_one_and_bring_the_published_parts_to_the_published_totals() -> None:
     """DeepResearch Bench. Its total is T / (T + T') of weighted sums over a report and a reference, and so is each
-    part: the weighted mean of the parts is the total up to the parts' different denominators (0.006 at most here)."""
+    part: the weighted mean of the parts is the total up to their different denominators (0.0053 at most here)."""
     read = lambda name: [json.loads(line) for line in (DATA / "rubrics" / name).read_text().split("\n") if line]  # noqa: E731
     results = {row["id"]: row for row in read("drb_race_results.jsonl")}
     gaps = []

@@ -78,7 +78,7 @@ def test_saatys_table_in_full_and_that_of_fifteen_above() -> None:
     table = [0, 0, 0.58, 0.90, 1.12, 1.24, 1.32, 1.41, 1.45, 1.49, 1.51, 1.48, 1.56, 1.57, 1.59, 1.59, 1.59]
     assert [random_index(criteria) for criteria in range(1, 18)] == table
     sixteen = settled([from_levels(list(range(16)))])
-    assert sixteen.consistency.ratio == pytest.approx(sixteen.consistency.index / 1.59)
+    assert sixteen.consistency.ratio == pytest.approx(sixteen.consistency.ci / 1.59)
     assert list(np.argsort(sixteen.weights)) == list(range(16))
 
 
