@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from flows import cli_critics
 from flows.cli_lexical import lexical
 from storage.errors import UserError
 
@@ -294,6 +295,9 @@ def show(
         _print_json(found)
     else:
         _print_story(found)
+
+
+cli_critics.register(app)
 
 
 def _become(module: str, arguments: list[str]) -> None:

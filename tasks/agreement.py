@@ -95,13 +95,16 @@ def score_matrix(first: NDArray[np.float64], second: NDArray[np.float64]) -> Cou
     return matrix
 
 
-def weighted_kappa(matrix: Counts) -> Figure:
-    """Quadratic weighted kappa of a matrix of counts; 0 where only one of the raters gave one score to all."""
+def weighted_kappa(matrix: Counts, *, power: int = 2) -> Figure:
+    """Weighted kappa of a matrix of counts, quadratic, or linear with ``power=1``.
+
+    0 where only one of the raters gave one score to all.
+    """
     total = matrix.sum()
     if not total:
         return Figure(None, "no item was scored by both")
     levels = np.arange(len(matrix))
-    weights = (levels[:, None] - levels[None, :]) ** 2
+    weights = np.abs(levels[:, None] - levels[None, :]) ** power
     expected = (weights * np.outer(matrix.sum(axis=1), matrix.sum(axis=0))).sum() / total
     if not expected:
         return Figure(None, f"both gave {int(matrix.sum(axis=1).argmax())} to every item: no disagreement is possible")

@@ -46,7 +46,7 @@ _MATHS_ONLY = re.compile(
 )
 # A dollar opens mathematics only before, and closes it only after, what is no space, and not before a digit:
 # "$5 a day, $7 a week" is money. No mathematics holds an empty line.
-_MATHS = re.compile(
+MATHS = re.compile(
     r"(?P<display>\$\$(?:(?!\n\n|\$\$).){1,1000}\$\$|\\\[(?:(?!\n\n|\\\]).){1,1000}\\\]"
     r"|\\begin\{(?P<name>\w+\*?)\}(?:(?!\n\n).){1,1000}?\\end\{(?P=name)\})"
     r"|\\\((?:(?!\n\n|\\\)).){1,400}\\\)"
@@ -80,7 +80,7 @@ def latex_restored(text: str, *, unescaped: bool = False) -> str:
         return found[0] if found[0] == "\n" and line_begins else _command(found)
 
     pieces, end = [], 0
-    for maths in _MATHS.finditer(restored):
+    for maths in MATHS.finditer(restored):
         pieces.append(_MATHS_ONLY.sub(outside, restored[end : maths.start()]))
         pieces.append(_MATHS_ONLY.sub(in_display if maths["display"] else _command, maths[0]))
         end = maths.end()
