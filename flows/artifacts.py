@@ -3,7 +3,6 @@
 import os
 import re
 from typing import Any
-from urllib.parse import urlencode
 
 import polars as pl
 from prefect.artifacts import acreate_link_artifact, acreate_markdown_artifact, acreate_table_artifact
@@ -39,8 +38,7 @@ async def publish(workspace: Workspace) -> None:
         key=key_of(workspace, "funnel"), table=steps, description="The funnel, with drop reasons"
     )
     if dashboard := os.environ.get("CRITICGEN_DASHBOARD_URL"):
-        link = f"{dashboard}/?{urlencode({'workspace': workspace.root.resolve()})}"
-        await acreate_link_artifact(link, "The dashboard", key=key_of(workspace, "dashboard"))
+        await acreate_link_artifact(dashboard, "The dashboard", key=key_of(workspace, "dashboard"))
 
 
 def key_of(workspace: Workspace, *parts: str) -> str:

@@ -155,7 +155,8 @@ def test_a_run_whose_worker_was_killed_is_ended_by_the_next(serving: Serving, si
     simulator.post("knobs", {"latency_s": 0})
     assert state_of(serving.url, dead)[0] in ("RUNNING", "CRASHED")  # the other worker, where there is one, reports it
     with worker(serving):
-        ended = start(serving.url, "build-dataset", config=config, workspace="workspaces/killed")
+        # The dead run still holds its deployment's one place; the next of another deployment ends it.
+        ended = start(serving.url, "retry-failed", workspace="workspaces/killed")
         assert wait_for(serving.url, ended)[0] == "COMPLETED"
     assert state_of(serving.url, dead)[0] == "CRASHED"
     assert reconciles(status(Workspace(root)))
