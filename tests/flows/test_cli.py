@@ -185,7 +185,7 @@ def test_a_key_pasted_for_its_name_is_not_printed(config_file: ConfigFile) -> No
 def test_what_is_not_there_is_said(finished: Path, tmp_path: Path) -> None:
     assert "no workspace here" in refused("status", "--workspace", tmp_path / "none")
     assert "no question, answer, rubric item or call" in refused("show", "--workspace", finished, "nothing")
-    assert "does not exist" in refused("query", "--workspace", finished, "SELECT * FROM nothing")
+    assert "there is no table nothing: " in refused("query", "--workspace", finished, "SELECT * FROM nothing")
 
 
 @pytest.mark.parametrize(

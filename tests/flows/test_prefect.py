@@ -71,7 +71,9 @@ def test_a_run_shows_its_batches_with_their_counts(tmp_path: Path, config_file: 
     steps = {"questions", "consensus", "near_duplicates", "diversity", "split", "export"}
     assert set(task_runs) == batches | steps
     assert task_runs["answers made-0000 pool"]["state"]["message"] == "answers made-0000 pool: 4 of 4 ok"
-    assert set(task_runs["answers made-0000 pool"]["tags"]) == {"answers", "shown"}
+    assert set(task_runs["answers made-0000 pool"]["tags"]) == {
+        "answers", "shown", "openai/sim-tiny", "google/sim-medium"
+    }  # fmt: skip
     artifacts = asked(prefect_url, "artifacts", {"artifacts": {"key": {"like_": "shown-answers%"}}})
     assert {artifact["type"] for artifact in artifacts} == {"table", "progress", "markdown"}
 

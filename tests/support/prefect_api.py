@@ -2,7 +2,9 @@
 
 import json
 import time
+import urllib.error
 import urllib.request
+from contextlib import suppress
 from typing import Any
 
 ENDS = {"COMPLETED", "FAILED", "CANCELLED", "CRASHED"}
@@ -12,8 +14,25 @@ def asked(url: str, what: str, body: Any = None) -> Any:
     """The server's answer to a POST, or to a GET where there is no body."""
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(f"{url}/{what}", data, {"Content-Type": "application/json"})
-    with urllib.request.urlopen(request, timeout=30) as response:
-        return json.load(response)
+    for wait_s in (0.2, 0.5, 1, 2, 5):
+        with suppress(BusyError):
+            return _answer(request)
+        time.sleep(wait_s)
+    return _answer(request)
+
+
+class BusyError(Exception):
+    """The server answered 503: SQLite was locked by another writer. Prefect's own client asks again too."""
+
+
+def _answer(request: urllib.request.Request) -> Any:
+    try:
+        with urllib.request.urlopen(request, timeout=30) as response:
+            return json.load(response)
+    except urllib.error.HTTPError as error:
+        if error.code == 503:
+            raise BusyError from error
+        raise
 
 
 def start(url: str, deployment: str, **parameters: Any) -> str:
