@@ -1,4 +1,5 @@
 # Everything runs in .venv, made from requirements.lock by a bare Python 3.11 with pip.
+# The lock is whole: with --no-deps pip resolves nothing, so no release of tomorrow can break an install.
 PYTHON ?= python3
 BIN := .venv/bin
 DATA := $(if $(CRITICGEN_TEST_DATA),$(CRITICGEN_TEST_DATA),$(wildcard ../shared/data))
@@ -11,7 +12,7 @@ install: $(BIN)/.installed
 
 $(BIN)/.installed: requirements.lock pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	touch $@
 
