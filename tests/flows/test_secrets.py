@@ -42,6 +42,7 @@ BATCH_FAULTS = {
     "batch_s": 0.05, "batch_unknown": 0.3, "batch_duplicate": 0.2, "batch_missing": 0.1, "batch_expire": 0.1,
     "batch_invalid": 0.1, "batch_all_fail": 0.05, "batch_lost": 0.1, "batch_strange_status": 0.2,
 }  # fmt: skip
+# Not asyncio's logger: Prefect hangs when the loop that carries its logs logs through it.
 LOUD = {
     "OPENAI_LOG": "debug",
     "ANTHROPIC_LOG": "debug",
@@ -49,7 +50,7 @@ LOUD = {
     "PREFECT_LOGGING_LEVEL": "DEBUG",
     "PREFECT_LOGGING_ROOT_LEVEL": "DEBUG",
     "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "DEBUG",
-    "PREFECT_LOGGING_EXTRA_LOGGERS": "openai,anthropic,google_genai,httpx2,aiohttp,asyncio,tasks,storage,flows",
+    "PREFECT_LOGGING_EXTRA_LOGGERS": "openai,anthropic,google_genai,httpx2,aiohttp,tasks,storage,flows",
 }
 
 
