@@ -132,8 +132,8 @@ def test_a_red_run_is_made_green_by_retry_and_an_overlapping_run_is_cancelled(
         assert {"weekly-answers-counts", "weekly-answers-progress", "weekly-funnel", "weekly-dashboard"} <= keys
 
         idle = start(serving.url, "retry-failed", workspace="workspaces/weekly")
-        curated = start(serving.url, "curate", workspace="workspaces/weekly", near_duplicates={"threshold": 0.1})
         assert wait_for(serving.url, idle)[:2] == ("COMPLETED", "NothingToDo")
+        curated = start(serving.url, "curate", workspace="workspaces/weekly", near_duplicates={"threshold": 0.1})
         assert wait_for(serving.url, curated)[0] == "COMPLETED"
         dropped = Workspace(root).read_table("near_duplicates").filter(kept=False)
         assert len(dropped) > 10
