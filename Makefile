@@ -20,7 +20,7 @@ run: install
 	$(BIN)/criticgen run
 
 test: install
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal
 
 # Debian: apt-get install postgresql
 test-postgres: install

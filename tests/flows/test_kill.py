@@ -165,11 +165,10 @@ def test_a_budget_holds_over_all_kills(
     config = config_file(**SMALL | transport, limits={"default": {"max_concurrency": 2}})
     assert forked.live(config, tmp_path / "whole", simulator, None, None) == 0
     whole = billed(simulator, of_price=of_price)
-    books = [Books(simulator, tmp_path / f"w{n}", in_flight) for n in range(4)]
+    books = [Books(simulator, tmp_path / f"w{n}", in_flight) for n in range(3)]
     reached = 0
-    for book in books:
+    for book, budget in zip(books, (0.8 * whole, 3 * whole, 6 * whole), strict=True):
         simulator.post("reset")
-        budget = rng.uniform(1, 8) * whole
         for fall in [*falls(rng, places, 3, kept=kept), None]:
             status = forked.live(config, book.root, simulator, fall, None, f"budget_usd={budget}")
             assert billed(simulator, of_price=of_price) <= budget
@@ -179,15 +178,15 @@ def test_a_budget_holds_over_all_kills(
         assert forked.live(config, book.root, simulator, None, None, "budget_usd=100") == 0, forked.log.read_text()
         check_end(book, tmp_path / "whole")
     assert reached > 0
-    assert report(f"budgets, {of_price}", books) >= 6
+    assert report(f"budgets, {of_price}", books) >= 3
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("transport", "moments", "in_flight"),
     [
-        (ONLINE, [Seen(calls=number) for number in (3, 20, 50, 60, 30)], CONCURRENCY * MODELS),
-        (BATCH, [Seen(batches=1), Seen(batches=2, seconds=0.2)], 0),
+        (ONLINE, [Seen(calls=20), Seen(calls=60)], CONCURRENCY * MODELS),
+        (BATCH, [Seen(batches=2, seconds=0.2)], 0),
     ],
     ids=["online", "batch"],
 )
