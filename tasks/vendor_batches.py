@@ -8,7 +8,7 @@ beside the batch. Where a vendor has not seen a schema in this workspace, a few 
 
 import asyncio
 from collections import Counter, defaultdict, deque
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -41,6 +41,7 @@ from tasks.models.batch import BatchClient, BatchFailure
 from tasks.models.outcomes import REMEDIES, UNANSWERED
 from tasks.models.pool import CHARACTERS_PER_TOKEN, batch_client
 from tasks.models.prices import Prices, prices_of
+from tasks.open_batches import OpenBatches
 
 QUIET_S = 0.5  # a batch goes out when so long no call has come that could go with it
 CANARY = 5  # calls that go first where the vendor has not seen their schema
@@ -72,34 +73,28 @@ class Desk:
         self._wait = wait
         self._prices = {model.name: prices_of(config, model) for model in config.models}
         self._clients: dict[str, BatchClient] = {}
-        self._open: dict[str, VendorBatch] = {}
-        self._in_batch: dict[str, str] = {}  # a call's id, and the open batch that it is in
+        self._open = OpenBatches()
         self._known: set[str] = set()  # the vendors' ids of this workspace's batches
-        self._asked: dict[str, asyncio.Future[Record | None]] = {}
-        self._early: dict[str, Record] = {}  # what came for calls that were not asked yet
         self._queues: dict[tuple[str, str | None], deque[_Item]] = defaultdict(deque)
         self._sending: set[tuple[str, str | None]] = set()
         self._seen: set[tuple[str, str | None]] = set()
         self._work: set[asyncio.Task[None]] = set()
-        self._changed = asyncio.Event()
-        self._given_up: dict[str, Exception] = {}  # open batches that this run could not look at, and why
         self._room: dict[str, int] = {}  # by model, tokens of running batches, where a vendor had no room for more
         self.stopped: dict[str, str] = {}
-        self._parts_open: Counter[str] = Counter()  # annotation batches, by their calls in open vendor batches
 
     async def __aenter__(self) -> Self:
         for batch in await asyncio.to_thread(load_batches, self._root):
             if batch.vendor_batch:
                 self._known.add(batch.vendor_batch)
             if batch.open:
-                self._take_up(batch, await asyncio.to_thread(load_calls, self._root, batch))
+                self._open.take_up(batch, await asyncio.to_thread(load_calls, self._root, batch))
                 self._budget.restore(batch.most_usd)
             elif batch.counts.get(Outcome.OK):
                 self._seen.add(self._schema_key(batch))
-        followed = [self._start(self._follow(batch)) for batch in list(self._open.values())]
+        followed = [self._start(self._follow(batch)) for batch in self._open.all()]
         if not self._wait and followed:
             await asyncio.wait(followed)
-            self._early.clear()  # who asks from now on has read the ledger after them
+            self._open.forget_early()  # who asks from now on has read the ledger after them
         return self
 
     async def __aexit__(
@@ -117,18 +112,17 @@ class Desk:
         Raises ``Unsent`` where the call cannot go out, ``Requeued`` where its batch was not taken.
         """
         call_id = record["call_id"]
-        early = self._early.pop(call_id, None)
+        early = self._open.take_early(call_id)
         if early is not None and early["attempt"] == record["attempt"]:
             return early  # it came after the ledger was read for this call
         if model.name in self.stopped:
             raise Unsent(self.stopped[model.name])
-        if call_id in self._in_batch and not self._wait:
+        if self._open.has(call_id) and not self._wait:
             return None
-        if (error := self._given_up.get(self._in_batch.get(call_id, ""))) is not None:
+        if (error := self._open.error_of(call_id)) is not None:
             raise error
-        answered: asyncio.Future[Record | None] = asyncio.get_running_loop().create_future()
-        self._asked[call_id] = answered
-        if call_id not in self._in_batch:
+        answered = self._open.wait_for(call_id)
+        if not self._open.has(call_id):
             most_usd = self._prices[model.name].most_usd(request, batch=True) or 0.0
             tokens = sum(len(message.text) for message in request.messages) // CHARACTERS_PER_TOKEN
             schema = None if request.schema is None else content_id(request.schema)
@@ -141,11 +135,11 @@ class Desk:
 
     def holds(self, call_id: str) -> bool:
         """Whether the call is in a vendor batch, or was until now: it must not be asked in another way."""
-        return call_id in self._in_batch or call_id in self._early
+        return self._open.holds(call_id)
 
     def left_open(self, batch: str) -> int:
         """Calls of an annotation batch in vendor batches that this run does not wait for."""
-        return 0 if self._wait else self._parts_open[batch]
+        return 0 if self._wait else self._open.calls_of(batch)
 
     # Submit
 
@@ -164,7 +158,7 @@ class Desk:
                 if batch is not None and batch.canary:
                     await self._canary_ended(batch, queue)
         except Exception as error:
-            self._end([item.record["call_id"] for item in queue], error)
+            self._open.end([item.record["call_id"] for item in queue], error)
             queue.clear()
         finally:
             self._sending.discard((model.name, schema))
@@ -173,20 +167,20 @@ class Desk:
         """Whether a batch can go out now; if not, wait for what has to end first, or let the calls be."""
         if model.name in self.stopped:
             raise Unsent(self.stopped[model.name])
-        running = [batch for batch in self._open.values() if batch.model == model.name]
+        running = self._open.of_model(model.name)
         full = running and sum(batch.tokens for batch in running) + queue[0].tokens > self._tokens_of(model)
         new = schema is not None and (model.endpoint, schema) not in self._seen
-        canaries = [batch for batch in self._open.values() if batch.canary]
+        canaries = [batch for batch in self._open.all() if batch.canary]
         ahead = [batch for batch in canaries if new and self._schema_key(batch) == (model.endpoint, schema)]
         before = ahead or (running if full else [])
         if not before:
             return True
         if not self._wait:
             self._leave(queue)
-        elif all(batch.submission in self._given_up for batch in before):
-            raise self._given_up[before[0].submission]
+        elif all(batch.submission in self._open.given_up for batch in before):
+            raise self._open.given_up[before[0].submission]
         else:
-            await self._change()
+            await self._open.change()
         return False
 
     async def _submit(
@@ -210,7 +204,7 @@ class Desk:
         try:
             return await self._create(batch, model, client, items, lines)
         except Exception as error:
-            self._end([item.record["call_id"] for item in items], error)
+            self._open.end([item.record["call_id"] for item in items], error)
             raise
 
     async def _create(
@@ -219,7 +213,7 @@ class Desk:
         calls = [item.record | {"most_usd": item.most_usd} for item in items]
         await asyncio.to_thread(save_calls, self._root, batch.submission, calls)
         await asyncio.to_thread(save_state, self._root, batch)
-        self._take_up(batch, calls)
+        self._open.take_up(batch, calls)
         try:
             batch.vendor_batch = await client.create(batch.submission, model.bare, lines)
         except BatchFailure as failure:
@@ -245,7 +239,7 @@ class Desk:
         items: list[_Item] = []
         lines: list[bytes] = []
         size = 0
-        tokens = sum(batch.tokens for batch in self._open.values() if batch.model == model.name)
+        tokens = sum(batch.tokens for batch in self._open.of_model(model.name))
         limit = self._tokens_of(model)
         while queue and len(items) < most:
             item = queue[0]
@@ -254,7 +248,7 @@ class Desk:
                 line = client.item(model.bare, f"{call_id}-{submission}", item.request)
             except BatchFailure as failure:
                 queue.popleft()
-                self._answer(call_id, await self._keep(item.record, failure.reply))
+                self._open.answer(call_id, await self._keep(item.record, failure.reply))
                 continue
             tokens += item.tokens
             if items and (size + len(line) > client.limits.bytes or tokens > limit):
@@ -265,7 +259,7 @@ class Desk:
                 if items:
                     break
                 queue.popleft()
-                self._end([call_id], unsent)
+                self._open.end([call_id], unsent)
                 continue
             items.append(queue.popleft())
             lines.append(line)
@@ -278,8 +272,8 @@ class Desk:
         if not self._wait:
             self._leave(queue)
             return
-        while batch.open and batch.submission not in self._given_up:
-            await self._change()
+        while batch.open and batch.submission not in self._open.given_up:
+            await self._open.change()
         if not batch.counts.get(Outcome.OK) and batch.state == COLLECTED:
             counts = ", ".join(f"{outcome} {number}" for outcome, number in batch.counts.items())
             raise Unsent(f"none of the {batch.items} calls that were sent ahead in a vendor batch was ok ({counts})")
@@ -300,12 +294,12 @@ class Desk:
                 failing_since = clock() if failing_since is None else failing_since
                 stalled = clock() - failing_since > self._config.limits_of(model.name).stall_limit_s
                 if outcome not in UNANSWERED or stalled:
-                    self._give_up(
+                    self._open.give_up(
                         batch, Unsent(f"vendor batch {batch.vendor_batch}: {outcome} ({failure.reply.error})")
                     )
                     return
             except Exception as error:
-                self._give_up(batch, error)
+                self._open.give_up(batch, error)
                 return
             if not self._wait:
                 return
@@ -351,7 +345,7 @@ class Desk:
         counts = Counter(str(record["outcome"]) for record in kept.values())
         spent = 0.0  # what an interrupted collection has written is in the ledger's sum
         for call_id, record in kept.items():
-            self._answer(call_id, record)
+            self._open.answer(call_id, record)
         seen: set[str] = set()
         strays: list[str] = []
         group: list[tuple[str, Reply]] = []
@@ -387,7 +381,7 @@ class Desk:
         self._budget.settle_batch(batch.most_usd, spent)
         if batch.counts.get(Outcome.OK):
             self._seen.add(self._schema_key(batch))
-        self._let_go(batch, calls.values())
+        self._open.let_go(batch, calls.values())
 
     async def _keep_result(self, batch: VendorBatch, call: Record, reply: Reply) -> Record:
         record = {name: value for name, value in call.items() if name != "most_usd"}
@@ -396,7 +390,7 @@ class Desk:
         entry = await self._keep(record | {"vendor_batch": batch.vendor_batch}, priced)
         if REMEDIES[reply.outcome].stops_model:
             self.stopped.setdefault(batch.model, f"{reply.outcome} ({reply.error})")
-        self._answer(call["call_id"], entry)
+        self._open.answer(call["call_id"], entry)
         return entry
 
     def _kept(self, vendor_batch: str, calls: Sequence[Record]) -> dict[str, Record]:
@@ -408,42 +402,12 @@ class Desk:
             found |= {record["call_id"]: record for record in records.to_dicts()}
         return found
 
-    # What the calls that wait are told
-
-    def _answer(self, call_id: str, record: Record | None) -> None:
-        self._in_batch.pop(call_id, None)
-        waiting = self._asked.pop(call_id, None)
-        if waiting is None and record is not None:
-            self._early[call_id] = {name: value for name, value in record.items() if name != "raw"}
-        elif waiting is not None and not waiting.done():
-            waiting.set_result(record)
-
-    def _end(self, call_ids: Sequence[str], error: Exception) -> None:
-        for call_id in call_ids:
-            waiting = self._asked.pop(call_id, None)
-            if waiting is not None and not waiting.done():
-                waiting.set_exception(error)
-
-    def _leave(self, items: "deque[_Item] | list[_Item]") -> None:
-        """Let these calls be: this run does not wait."""
-        for item in items:
-            waiting = self._asked.pop(item.record["call_id"], None)
-            if waiting is not None and not waiting.done():
-                waiting.set_result(None)
-        items.clear()
-
-    def _give_up(self, batch: VendorBatch, error: Exception) -> None:
-        """The batch stays as it is, for another run; the calls that wait for it are left."""
-        self._given_up[batch.submission] = error
-        self._changed.set()
-        self._end([call for call, submission in self._in_batch.items() if submission == batch.submission], error)
-
     async def _put_off(self, batch: VendorBatch, reply: Reply) -> None:
         """The vendor has no room for this batch now: its calls go out again later, or in smaller batches.
 
         Where no other batch of the model runs, the batch is larger than the vendor takes at all.
         """
-        alone = not any(other is not batch and other.model == batch.model for other in self._open.values())
+        alone = all(other is batch for other in self._open.of_model(batch.model))
         if alone and batch.items == 1:
             await self._void(batch, Unsent(f"the vendor has no room for a single call ({reply.error})"))
         elif alone or self._wait:
@@ -460,32 +424,19 @@ class Desk:
         await asyncio.to_thread(save_state, self._root, batch)
         self._budget.settle_batch(batch.most_usd, 0.0)
         calls = await asyncio.to_thread(load_calls, self._root, batch)
-        self._let_go(batch, calls)
+        self._open.let_go(batch, calls)
         if error is None:
             for call in calls:
-                self._answer(call["call_id"], None)
+                self._open.answer(call["call_id"], None)
         else:
-            self._end([call["call_id"] for call in calls], error)
-
-    def _take_up(self, batch: VendorBatch, calls: Sequence[Record]) -> None:
-        self._open[batch.submission] = batch
-        for call in calls:
-            self._in_batch[call["call_id"]] = batch.submission
-            self._parts_open[call["batch"]] += 1
-
-    def _let_go(self, batch: VendorBatch, calls: Iterable[Record]) -> None:
-        self._open.pop(batch.submission, None)
-        for call in calls:
-            self._in_batch.pop(call["call_id"], None)
-            self._parts_open[call["batch"]] -= 1
-        self._changed.set()
+            self._open.end([call["call_id"] for call in calls], error)
 
     # Small things
 
-    async def _change(self) -> None:
-        """Wait until a batch has ended."""
-        self._changed.clear()
-        await self._changed.wait()
+    def _leave(self, items: "deque[_Item] | list[_Item]") -> None:
+        """This run does not wait for these calls' batches."""
+        self._open.leave(item.record["call_id"] for item in items)
+        items.clear()
 
     def _tokens_of(self, model: Model) -> float:
         """Tokens that all running batches of a model may have."""
