@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from flows import cli_critics
+from flows import cli_critics, cli_export
 from flows.cli_lexical import lexical
 from storage.errors import UserError
 
@@ -297,6 +297,7 @@ def show(
         _print_story(found)
 
 
+app.command()(cli_export.export)
 cli_critics.register(app)
 
 

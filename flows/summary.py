@@ -66,7 +66,9 @@ def funnel_table(found: dict[str, Any]) -> Table:
     for name in DATA_SETS:
         if found["steps"]["export"]:
             rows = found["steps"]["export"][name]
-            table.add_row(name, f"{sum(rows.values()):,}", f"{rows['train']:,} train, {rows['test']:,} test", "")
+            dropped = {reason: number for reason, number in rows.items() if reason not in ("train", "test")}
+            split = f"{rows['train']:,} train, {rows['test']:,} test"
+            table.add_row(name, f"{sum(rows.values()):,}", split, reasons(dropped))
     return table
 
 

@@ -9,21 +9,31 @@ from storage.schemas import LEVELS, Table
 from storage.workspace import Workspace
 from tasks.config import Config
 from tasks.coverage import quality
-from tasks.export import EXPORTS, target_fields
+from tasks.export import EXPORTS
+from tasks.export_files import BINS
 from tasks.instances import DATA_SETS, retained_instances
 from tasks.status import counts as counted, funnel, spent
+from tasks.targets import target_fields
 
 NAMES = {"rubric_data": "RubricData", "refine_data": "RefineData"}
 Counts = dict[str, dict[str, int]]
 
 
-def card(workspace: Workspace, config: Config, counts: Counts) -> str:
-    """The whole card. ``counts`` are the exported rows by data set and split."""
+def card(
+    workspace: Workspace, config: Config, counts: Counts, histograms: dict[str, dict[int, int]], version: str
+) -> str:
+    """The whole card.
+
+    ``counts`` are the exported rows by data set and split, ``histograms`` rows by data set and upper end of
+    ``BINS`` (0: over all).
+    """
     simulated = "**SIMULATED: made by the vendor simulator, not by real models. Not for training.**\n\n"
     parts = [
         (simulated if workspace.info["simulated"] else "") + f"# {config.name}: RubricData and RefineData",
         _what(config),
+        f"Version `{version}`: the hash of the files, which `version.json` lists.",
         _sizes(counts),
+        _lengths(config, counts, histograms),
         _funnel(workspace),
         _scores(workspace),
         _agreement(workspace),
@@ -56,14 +66,34 @@ def _what(config: Config) -> str:
         "Two supervised data sets for LLM critics, after the CriticGen paper. RubricData: a question and an answer in, "
         "the rubric for that answer out. RefineData: a question, an answer and one rubric item in; "
         f"{fields} out, in this order.\n\n"
-        "`*.parquet` holds the columns below; `*.jsonl` holds the same rows as chats (`messages`), whose last message "
-        "is the target as JSON."
+        "`{train,test}.parquet` holds the columns below. The same rows as chats, whose last message is the target as "
+        "JSON: `*.jsonl` (`messages`: TRL, Axolotl's `chat_template`, and LLaMA-Factory by `dataset_info.json`), "
+        "`*.prompt_completion.jsonl` (`prompt` and `completion`: TRL, which then learns the completion alone), "
+        "`*.verl.parquet` (`messages`: verl)."
     )
 
 
 def _sizes(counts: Counts) -> str:
     rows = [[NAMES[name], f"{counts[name]['train']:,}", f"{counts[name]['test']:,}"] for name in DATA_SETS]
     return "## Size\n\n" + table(["data set", "train", "test"], rows)
+
+
+def _lengths(config: Config, counts: Counts, histograms: dict[str, dict[int, int]]) -> str:
+    options = config.export
+    left_out = {name: counts[name].get("too_long", 0) for name in DATA_SETS}
+    by = f"the tokenizer `{options.tokenizer}`" if options.tokenizer else "an estimate of 4 bytes a token"
+    rows = []
+    for low, high in zip((0, *BINS), (*BINS, 0), strict=True):
+        numbers = [histograms[name].get(high, 0) for name in DATA_SETS]
+        if any(numbers):
+            ends = f"{low + 1:,} to {high:,}" if high else f"over {low:,}"
+            rows.append([ends, *(f"{number:,}" for number in numbers)])
+    return (
+        f"## Lengths\n\nTokens of a row's chat, prompt and target, by {by}. Rows over {options.max_tokens:,} are left "
+        f"out and listed in `too_long.parquet`: {left_out['rubric_data']:,} of RubricData, "
+        f"{left_out['refine_data']:,} of RefineData.\n\n"
+        + table(["tokens", *(NAMES[name] for name in DATA_SETS)], rows)
+    )
 
 
 def _funnel(workspace: Workspace) -> str:

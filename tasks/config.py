@@ -19,7 +19,8 @@ class ConfigError(UserError):
 
 
 class Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    # Defaults too: a default of 5 for a float would be another value, to a hash, than the 5.0 read from a file.
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
 
 
 class Source(Section):
@@ -194,6 +195,13 @@ class Export(Section):
         default_factory=list, description="Ablation: fields left out"
     )
     rewrite_only: bool = Field(False, description="Ablation: the refined answer alone")
+    formats: list[Literal["messages", "prompt-completion", "verl"]] = Field(
+        default=["messages", "prompt-completion", "verl"], description="Shapes for trainers, beside Parquet"
+    )
+    tokenizer: str | None = Field(
+        None, description="Tokenizer that lengths are counted with: a folder, or a model on the hub; none: an estimate"
+    )
+    max_tokens: int = Field(4096, gt=0, description="Rows whose chat is longer are listed and left out")
 
     @model_validator(mode="after")
     def _one_ablation(self) -> "Export":

@@ -1,13 +1,19 @@
-"""Export: RubricData and RefineData as Parquet and as chat JSONL, with their card.
+"""Export: RubricData and RefineData in the shapes that trainers take, with their card.
 
-    exports/README.md                               the card (tasks/card.py)
-    exports/rubric_data/{train,test}.{parquet,jsonl}  an answer and the rubric to induce for it
-    exports/refine_data/{train,test}.{parquet,jsonl}  an answer, a rubric item, and the trajectory to give
+    exports/README.md                   the card (tasks/card.py)
+    exports/dataset_info.json           LLaMA-Factory's list of the data sets
+    exports/{rubric,refine}_data/
+        {train,test}.parquet                  every column, with each row's passport
+        {train,test}.jsonl                    chats: messages, the last of them the target
+        {train,test}.prompt_completion.jsonl  the same, prompt and completion apart
+        {train,test}.verl.parquet             the same messages as Parquet
+        too_long.parquet                      rows over max_tokens, which are in none of the others
 
-The target of both is JSON in a fixed key order (RefineData: score, reason, suggestion, refined answer), so it
-parses back to the columns it came from. The folder appears whole or not at all.
+Rows stand in the order of their shards and, in a shard, of their ids; a shard at a time is in memory. The same
+workspace and settings give the same bytes, and ``version.json`` has their hash. The folder appears whole or not at all.
 """
 
+import hashlib
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,13 +24,14 @@ import polars as pl
 import pyarrow as pa
 
 from storage.schemas import FAMILIES, LEVEL_COLUMNS, SCORE, TEXT, VOTE, Table
-from storage.workspace import Workspace, write_parquet
-from tasks.config import Config, Export
+from storage.workspace import Workspace, not_written, write_bytes
+from tasks.config import ASKING, Config
 from tasks.coverage import quality
+from tasks.export_files import SplitFiles
 from tasks.instances import DATA_SETS
-from tasks.prompts import fenced, fenced_item, load_prompt
+from tasks.lengths import measure
 
-CHUNK = 5_000
+SPLITS = ("train", "test")
 
 _INPUT = {
     "question": (TEXT, "the question"),
@@ -80,57 +87,105 @@ REFINE_DATA = Table(
 EXPORTS = {table.name: table for table in (RUBRIC_DATA, REFINE_DATA)}
 
 
-def export(workspace: Workspace, config: Config) -> dict[str, dict[str, int]]:
-    """Write both data sets and the card. Returns the rows written by data set and split."""
-    from tasks.card import card
+def export(workspace: Workspace, config: Config, final: Path | None = None) -> dict[str, dict[str, int]]:
+    """Write both data sets and the card to ``final``, the workspace's ``exports`` where it is not given.
 
-    final = workspace.root / "exports"
-    folder = workspace.root / ".exports"
+    Returns the rows by data set: ``train``, ``test``, and ``too_long`` where there are such rows. Raises ``UserError``
+    for a tokenizer that cannot be loaded and ``WriteError`` where a file cannot be written; what was there stays.
+    """
+    final = final or workspace.root / "exports"
+    folder = final.with_name(f".{final.name}")
     shutil.rmtree(folder, ignore_errors=True)
-    frames = {"rubric_data": rubric_rows(workspace), "refine_data": refine_rows(workspace)}
-    counts: dict[str, dict[str, int]] = {}
-    for name in DATA_SETS:
-        splits = workspace.read_table("splits").filter(data_set=name).select("instance_id", "split")
-        counts[name] = {}
-        for split in ("train", "test"):
-            ids = splits.filter(split=split).select("instance_id")
-            rows = frames[name].join(ids, on="instance_id", how="semi").sort("instance_id")
-            write_parquet(
-                folder / name / f"{split}.parquet", EXPORTS[name], rows, simulated=workspace.info["simulated"]
-            )
-            _write_jsonl(folder / name / f"{split}.jsonl", name, rows, config.export)
-            counts[name][split] = len(rows)
-    (folder / "README.md").write_text(card(workspace, config, counts), encoding="utf-8")
-    old = workspace.root / ".exports.old"
-    shutil.rmtree(old, ignore_errors=True)
-    if final.exists():
-        final.rename(old)
-    folder.rename(final)
-    shutil.rmtree(old, ignore_errors=True)
+    try:
+        counts = _write(workspace, config, folder)
+        old = final.with_name(f".{final.name}.old")
+        shutil.rmtree(old, ignore_errors=True)
+        if final.exists():
+            final.rename(old)
+        folder.rename(final)
+        shutil.rmtree(old, ignore_errors=True)
+    except OSError as error:
+        raise not_written(folder, error) from None
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
     return counts
 
 
-def rubric_rows(workspace: Workspace) -> pl.DataFrame:
-    """RubricData's rows before the split: every answer with a rubric."""
-    items = workspace.read_table("rubrics").sort("answer_id", "position")
+def _write(workspace: Workspace, config: Config, folder: Path) -> dict[str, dict[str, int]]:
+    from tasks.card import card
+
+    lengths = measure(config.export.tokenizer)
+    simulated = bool(workspace.info["simulated"])
+    splits = workspace.read_table("splits").select("data_set", "instance_id", "split")
+    histograms: dict[str, dict[int, int]] = {}
+    counts: dict[str, dict[str, int]] = {}
+    for name in DATA_SETS:
+        table = EXPORTS[name]
+        with SplitFiles(folder / name, table, config.export, lengths, SPLITS, simulated=simulated) as files:
+            for rows in _rows(workspace, name):
+                placed = rows.join(splits.filter(data_set=name).drop("data_set"), on="instance_id").sort("instance_id")
+                for split in SPLITS:
+                    files.write(split, placed.filter(split=split).drop("split"))
+        counts[name], histograms[name] = files.counts, files.histogram
+    write_bytes(folder / "dataset_info.json", orjson.dumps(_llama_factory(), option=orjson.OPT_INDENT_2))
+    version = _version(folder)
+    write_bytes(folder / "version.json", orjson.dumps(version, option=orjson.OPT_INDENT_2))
+    write_bytes(folder / "README.md", card(workspace, config, counts, histograms, version["version"]).encode())
+    return counts
+
+
+def _rows(workspace: Workspace, name: str) -> Iterator[pl.DataFrame]:
+    make = rubric_rows if name == "rubric_data" else refine_rows
+    for shard in (workspace.read_manifest("questions") or {"shards": []})["shards"]:
+        yield make(workspace, shard)
+
+
+def _llama_factory() -> dict[str, Any]:
+    tags = {"role_tag": "role", "content_tag": "content"} | {
+        f"{role}_tag": role for role in ("user", "assistant", "system")
+    }
+    return {
+        name if split == "train" else f"{name}_{split}": {
+            "file_name": f"{name}/{split}.jsonl",
+            "formatting": "sharegpt",
+            "columns": {"messages": "messages"},
+            "tags": tags,
+        }
+        for name in DATA_SETS
+        for split in SPLITS
+    }
+
+
+def _version(folder: Path) -> dict[str, Any]:
+    """Each file's SHA-256, and over all of them the version: 16 hexadecimal digits."""
+    hashes = {}
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        with path.open("rb") as file:
+            hashes[str(path.relative_to(folder))] = hashlib.file_digest(file, "sha256").hexdigest()
+    return {"version": hashlib.sha256(orjson.dumps(hashes)).hexdigest()[:16], "sha256": hashes}
+
+
+def rubric_rows(workspace: Workspace, shard: str) -> pl.DataFrame:
+    """RubricData's rows of a shard before the filters and the split: every answer with a rubric."""
+    items = workspace.read_table("rubrics", shard).sort("answer_id", "position")
     rubrics = items.group_by("answer_id", maintain_order=True).agg(
         pl.col("question_id", "call_id").first(),
         teacher=pl.col("model").first(),
         rubric=pl.struct("family", "dimension", *LEVEL_COLUMNS),
     )
-    scores = workspace.read_table("trajectories", columns=["answer_id", "role", "score"]).filter(role="teacher")
+    scores = workspace.read_table("trajectories", shard, columns=["answer_id", "role", "score"]).filter(role="teacher")
     rows = rubrics.join(quality(scores), on="answer_id", how="left").with_columns(
         instance_id="answer_id", call_ids=pl.concat_list("answer_id", "call_id")
     )
-    return _with_passport(workspace, rows).select(list(RUBRIC_DATA.columns))
+    return _with_passport(workspace, shard, rows).select(list(RUBRIC_DATA.columns))
 
 
-def refine_rows(workspace: Workspace) -> pl.DataFrame:
-    """RefineData's rows before the split: every item that the consensus kept."""
-    kept = workspace.read_table("consensus").filter("kept").select("item_id", "votes")
-    trajectories = workspace.read_table("trajectories")
+def refine_rows(workspace: Workspace, shard: str) -> pl.DataFrame:
+    """RefineData's rows of a shard before the last filter and the split: every item that the consensus kept."""
+    kept = workspace.read_table("consensus", shard).filter("kept").select("item_id", "votes")
+    trajectories = workspace.read_table("trajectories", shard)
     judged = trajectories.filter(role="judge").group_by("item_id").agg(judge_calls=pl.col("call_id").sort())
-    rubrics = workspace.read_table("rubrics").select(
+    rubrics = workspace.read_table("rubrics", shard).select(
         "item_id", "family", "dimension", *LEVEL_COLUMNS, rubric_call="call_id"
     )
     rows = (
@@ -144,15 +199,18 @@ def refine_rows(workspace: Workspace) -> pl.DataFrame:
             call_ids=pl.concat_list("answer_id", "rubric_call", "call_id", pl.col("judge_calls")),
         )
     )
-    return _with_passport(workspace, rows).select(list(REFINE_DATA.columns))
+    return _with_passport(workspace, shard, rows).select(list(REFINE_DATA.columns))
 
 
-def _with_passport(workspace: Workspace, rows: pl.DataFrame) -> pl.DataFrame:
-    questions = workspace.read_table("questions").rename({"text": "question"}).drop("shard", "reference_solution")
-    answers = workspace.read_table("answers").select(
+def _with_passport(workspace: Workspace, shard: str, rows: pl.DataFrame) -> pl.DataFrame:
+    questions = (
+        workspace.read_table("questions", shard).rename({"text": "question"}).drop("shard", "reference_solution")
+    )
+    answers = workspace.read_table("answers", shard).select(
         "answer_id", "origin", "target_score", answer="text", generator="model"
     )
-    calls = workspace.read_table("calls", columns=["call_id", "prompt", "cost_usd"])
+    columns = ["call_id", "prompt", "cost_usd"]
+    calls = pl.concat(workspace.read_table("calls", stage, shard, columns=columns) for stage in ASKING)
     paid = (
         rows.select("instance_id", call_id="call_ids")
         .explode("call_id")
@@ -169,45 +227,3 @@ def _with_passport(workspace: Workspace, rows: pl.DataFrame) -> pl.DataFrame:
         .join(paid, on="instance_id")
         .with_columns(simulated=pl.lit(bool(workspace.info["simulated"])))
     )
-
-
-def rubric_target(row: dict[str, Any]) -> str:
-    """The text a rubric critic learns to write: ``{"items": [{"family": ..., ...}, ...]}``."""
-    return orjson.dumps({"items": row["rubric"]}).decode()
-
-
-def target_fields(options: Export) -> list[str]:
-    """The fields of RefineData's target, in the paper's order, less those an ablation leaves out."""
-    if options.rewrite_only:
-        return ["refined_answer"]
-    return [name for name in ("score", "reason", "suggestion", "refined_answer") if name not in options.without]
-
-
-def refine_target(row: dict[str, Any], options: Export) -> str:
-    """The text a refining critic learns to write: ``{"score": 3, "reason": ..., ...}``."""
-    return orjson.dumps({name: row[name] for name in target_fields(options)}).decode()
-
-
-def _write_jsonl(path: Path, name: str, rows: pl.DataFrame, options: Export) -> None:
-    with path.open("wb") as file:
-        for line in _chats(name, rows, options):
-            file.write(orjson.dumps(line) + b"\n")
-
-
-def _chats(name: str, rows: pl.DataFrame, options: Export) -> Iterator[dict[str, Any]]:
-    fields = ", ".join(target_fields(options))
-    for chunk in rows.iter_slices(CHUNK):
-        for row in chunk.iter_rows(named=True):
-            shown = {"question": fenced("question", row["question"]), "answer": fenced("answer", row["answer"])}
-            if name == "rubric_data":
-                asked, target = load_prompt("critic_rubric").render(**shown), rubric_target(row)
-            else:
-                item = fenced_item(row["family"], row["dimension"], [row[level] for level in LEVEL_COLUMNS])
-                asked = load_prompt("critic_refine").render(**shown, rubric_item=item, fields=fields)
-                target = refine_target(row, options)
-            messages = [{"role": message.role, "content": message.text} for message in asked]
-            yield {
-                "id": row["instance_id"],
-                "simulated": row["simulated"],
-                "messages": [*messages, {"role": "assistant", "content": target}],
-            }

@@ -144,7 +144,11 @@ def checks(workspace: Workspace) -> list[dict[str, Any]]:
             if (split := steps["split"]) is not None:
                 check(f"split, {name}: kept = train + test", counts["out"], sum(split[name].values()))
                 if (export := steps["export"]) is not None:
-                    check(f"export, {name}: split = exported", sum(split[name].values()), sum(export[name].values()))
+                    check(
+                        f"export, {name}: split = exported + too long",
+                        sum(split[name].values()),
+                        sum(export[name].values()),
+                    )
     return found
 
 

@@ -59,7 +59,7 @@ STEPS: Places = {
     "tasks.near_duplicates:near_duplicates": 2,
     "tasks.diversity:diversity": 1,
     "tasks.split:split": 1,
-    "tasks.export:_write_jsonl": 4,
+    "tasks.export:_version": 1,
 }
 SPENDING: Places = {"tasks.budget:write_bytes": 2, "tasks.calls:Caller.keep": 4, "os:fsync": 6}
 SPENDING_IN_BATCHES: Places = {
