@@ -1,6 +1,6 @@
 """The export of a large made workspace: seconds, rows per second, peak memory, and whether twice gives the same bytes.
 
-    python -m tests.benchmarks.export FOLDER      # of made_workspace; it is made there if it is not
+python -m tests.benchmarks.export FOLDER      # of made_workspace; it is made there if it is not
 """
 
 import json
