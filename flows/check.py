@@ -6,10 +6,11 @@ from typing import Any
 
 from flows.simulator import with_simulator
 from storage.errors import UserError
-from tasks.config import Config, ConfigError, Source, load_config
+from tasks.config import Config, Source, load_config
 from tasks.models import Outcome
 from tasks.models.pool import ModelPool, missing_keys, ping
 from tasks.models.prices import check_prices
+from tasks.settings import ConfigError
 from tasks.sources import load_source, source_fingerprint
 
 # Dates that the vendors' own SDKs give for models of the paper.

@@ -7,10 +7,11 @@ from typing import Any
 from flows.simulator import with_simulator
 from storage.vendor_batches import RUNNING, VendorBatch, load_batches
 from storage.workspace import Workspace
-from tasks.config import Config, Model
+from tasks.config import Config
 from tasks.models import Unsent
 from tasks.models.batch import BatchFailure
 from tasks.models.pool import batch_client
+from tasks.settings import Model
 
 
 def list_batches(place: Workspace) -> list[dict[str, Any]]:

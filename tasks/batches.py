@@ -22,9 +22,10 @@ from storage.schemas import TABLES
 from storage.workspace import Workspace, now
 from tasks.call_table import UNASKED, calls_table
 from tasks.calls import Attempt, Call, Caller, Row, next_step, read_attempt
-from tasks.config import Config, Model
+from tasks.config import Config
 from tasks.models import Message, Outcome, Request
 from tasks.prompts import load_prompt
+from tasks.settings import Model
 from tasks.structured import Parsed
 
 Manifest = dict[str, Any]

@@ -14,10 +14,10 @@ from typing import Any, Protocol
 from pydantic import BaseModel
 
 from storage.ledger import Record
-from tasks.config import Model
 from tasks.models import Message, Outcome, Reply, Request, Unsent
 from tasks.models.outcomes import REMEDIES, UNBILLED
 from tasks.models.pool import Funds
+from tasks.settings import Model
 from tasks.structured import MalformedOutput, OutOfContract, Parsed, parse_structured, sanitize
 
 Row = dict[str, Any]

@@ -11,11 +11,12 @@ from math import ceil
 import numpy as np
 import polars as pl
 
-from tasks.config import Config, Model
+from tasks.config import Config
 from tasks.forecast import REPLICATES, SOURCES, Array, Forecast, Measured
 from tasks.models import Usage
 from tasks.models.outcomes import UNBILLED
 from tasks.models.prices import prices_of
+from tasks.settings import Model
 from tasks.standing import Standing
 from tasks.trajectories import parts_of
 

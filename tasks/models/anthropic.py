@@ -12,13 +12,13 @@ of the prompt, which no two of our calls share, and a write to the cache costs m
 from dataclasses import replace
 from typing import Any
 
-from tasks.config import Endpoint
 from tasks.models.classify import reply_to_error
 from tasks.models.client import Body, PostingClient, sdk_options
 from tasks.models.envelope import BROKEN, clean, count, dig, joined, load_object, objects, string, total, word
 from tasks.models.exchange import Reply, Request, Usage
 from tasks.models.outcomes import Outcome
 from tasks.models.output_schema import schema_for
+from tasks.settings import Endpoint
 
 _STOPPED = {"end_turn", "stop_sequence", "tool_use"}
 _UNFINISHED = {"max_tokens", "model_context_window_exceeded", "pause_turn"}

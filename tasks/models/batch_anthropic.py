@@ -12,7 +12,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from tasks.config import Endpoint
 from tasks.models import anthropic
 from tasks.models.batch import BatchClient, BatchFailure, BatchLimits, Looked, Result
 from tasks.models.batch_wire import (
@@ -31,6 +30,7 @@ from tasks.models.classify import reply_to_error
 from tasks.models.envelope import dig, objects, string, word
 from tasks.models.exchange import Reply, Request
 from tasks.models.outcomes import Outcome
+from tasks.settings import Endpoint
 
 TELLING_LINES = 20  # of a batch's results, of which one at least has an id of its own submission
 

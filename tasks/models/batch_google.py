@@ -20,7 +20,6 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import urlencode
 
-from tasks.config import Endpoint
 from tasks.models import google
 from tasks.models.batch import BatchClient, BatchFailure, BatchLimits, Looked, Result
 from tasks.models.batch_wire import (
@@ -41,6 +40,7 @@ from tasks.models.classify import reply_to_error
 from tasks.models.envelope import decode, dig, objects, string, without_key, word
 from tasks.models.exchange import Reply, Request
 from tasks.models.outcomes import Outcome
+from tasks.settings import Endpoint
 
 # A creation may have 20 MB, but is written at once, and all its results come with every look: files are better soon.
 INLINE_BYTES = 800_000

@@ -14,7 +14,6 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from tasks.config import Endpoint
 from tasks.models import openai, openai_chat
 from tasks.models.batch import BatchClient, BatchFailure, BatchLimits, Looked, Result
 from tasks.models.batch_wire import (
@@ -35,6 +34,7 @@ from tasks.models.client import Body
 from tasks.models.envelope import dig, objects, string, word
 from tasks.models.exchange import Reply, Request
 from tasks.models.outcomes import Outcome
+from tasks.settings import Endpoint
 
 _ENDED = {"completed", "failed", "expired", "cancelled"}
 _NEVER_RAN = {"batch_expired": Outcome.EXPIRED, "batch_cancelled": Outcome.CANCELLED}

@@ -11,12 +11,12 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from tasks.config import Endpoint
 from tasks.models.batch import BatchFailure, Result
 from tasks.models.classify import reply_to_error, reply_to_exception
 from tasks.models.envelope import BROKEN, decode, header, load_object, without_any_key, without_key, word
 from tasks.models.exchange import Reply
 from tasks.models.outcomes import Outcome
+from tasks.settings import Endpoint
 
 TRANSFER_S = 3_600.0  # for a whole file of some hundred megabytes, either way
 SILENCE_S = 600.0  # without a byte during such a transfer

@@ -9,12 +9,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Protocol
 
-from tasks.config import Endpoint
 from tasks.models.classify import reply_to_error, reply_to_exception
 from tasks.models.envelope import decode, header, without_any_key, without_key
 from tasks.models.exchange import Reply, Request
 from tasks.models.outcomes import Outcome
 from tasks.models.pace import pace_of
+from tasks.settings import Endpoint
 
 CALL_ID_HEADER = "X-Client-Request-Id"
 CONNECT_S = 30.0  # to open a connection; an answer may take as long as the endpoint's timeout

@@ -11,7 +11,6 @@ from typing import Any
 
 import aiohttp
 
-from tasks.config import Endpoint
 from tasks.models.classify import reply_to_error, reply_to_exception
 from tasks.models.client import CALL_ID_HEADER, CONNECT_S, KEEP_ALIVE_S, Body, finished
 from tasks.models.envelope import (
@@ -31,6 +30,7 @@ from tasks.models.envelope import (
 from tasks.models.exchange import Reply, Request, Usage
 from tasks.models.outcomes import Outcome
 from tasks.models.output_schema import schema_for
+from tasks.settings import Endpoint
 
 LEAST_TIMEOUT_S = 10.0  # the server refuses a shorter one, which the SDK sends as a header
 

@@ -12,8 +12,8 @@ from contextlib import asynccontextmanager
 
 from aiolimiter import AsyncLimiter
 
-from tasks.config import Limits
 from tasks.models.exchange import Pace
+from tasks.settings import Limits
 
 WINDOW_S = 1.0  # what is allowed in a minute is handed out in such parts
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 2.0, 60.0  # where the vendor does not say how long

@@ -9,13 +9,13 @@ Answered: {"status": "completed", "output": [{"type": "reasoning", ...}, {"type"
 from dataclasses import replace
 from typing import Any
 
-from tasks.config import Endpoint
 from tasks.models.classify import reply_to_error
 from tasks.models.client import Body, PostingClient, sdk_options
 from tasks.models.envelope import BROKEN, clean, count, dig, joined, load_object, objects, string, word
 from tasks.models.exchange import Reply, Request, Usage
 from tasks.models.outcomes import Outcome
 from tasks.models.output_schema import schema_for
+from tasks.settings import Endpoint
 
 
 def connect(endpoint: Endpoint, key: str, connections: int) -> PostingClient:

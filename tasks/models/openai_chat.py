@@ -10,7 +10,6 @@ from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
-from tasks.config import Endpoint
 from tasks.models.classify import reply_to_error
 from tasks.models.client import Body, PostingClient
 from tasks.models.envelope import BROKEN, clean, count, dig, joined, load_object, objects, string, total, word
@@ -18,6 +17,7 @@ from tasks.models.exchange import Reply, Request, Usage
 from tasks.models.openai import sdk
 from tasks.models.outcomes import Outcome
 from tasks.models.output_schema import schema_for
+from tasks.settings import Endpoint
 
 # Servers spell the same end in different words.
 _STOPPED = {"stop", "eos", "eos_token", "stop_sequence", "end_turn", "tool_calls", "function_call"}

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from storage.ids import content_id
-from tasks.config import Config, ConfigError, Endpoint, Model
+from tasks.config import Config
 from tasks.models.batch import BatchClient
 from tasks.models.client import Client
 from tasks.models.exchange import Message, Reply, Request, Unsent
@@ -21,6 +21,7 @@ from tasks.models.limiter import Limiter
 from tasks.models.logs import hide_in_logs
 from tasks.models.outcomes import REMEDIES, UNANSWERED, Outcome
 from tasks.models.prices import Prices, prices_of
+from tasks.settings import ConfigError, Endpoint, Model
 
 NO_KEY = "sim"  # for the simulator, and any server that asks for none: the SDKs insist on something
 CHARACTERS_PER_TOKEN = 4

@@ -7,8 +7,9 @@ from decimal import Decimal
 from functools import cache
 from typing import Any
 
-from tasks.config import Config, ConfigError, Model, Price
+from tasks.config import Config
 from tasks.models.exchange import Request, Usage
+from tasks.settings import ConfigError, Model, Price
 
 _PROVIDERS = {"openai": "openai", "openai-chat": "openai", "anthropic": "anthropic", "google": "google"}
 _TERMS = ("service_tier", "speed")  # parameters of a call that change its price

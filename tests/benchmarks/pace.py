@@ -17,10 +17,11 @@ MODEL = "openai/sim-tiny"
 
 async def ask_all(url: str) -> tuple[float, int]:
     """Seconds from the first call to the last answer, and how many requests were answered 429."""
-    from tasks.config import Config, Model
+    from tasks.config import Config
     from tasks.models import Message, Outcome, Request
     from tasks.models.limiter import Limiter
     from tasks.models.pool import ModelPool
+    from tasks.settings import Model
 
     config = Config.model_validate(
         {

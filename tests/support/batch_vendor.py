@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from tasks.config import Endpoint
 from tasks.models.batch import BatchClient, BatchFailure, Result
+from tasks.settings import Endpoint
 
 APIS = ["openai", "openai-chat", "anthropic", "google"]
 VENDORS = ["openai", "anthropic", "google"]

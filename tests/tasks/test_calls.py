@@ -9,8 +9,8 @@ from pydantic import BaseModel, Field
 
 from storage.ledger import Record
 from tasks.calls import Again, Attempt, Call, Caller, next_step, read_attempt
-from tasks.config import Model
 from tasks.models import Message, Outcome, Reply, Request, Unsent, Usage
+from tasks.settings import Model
 
 MODEL = Model(name="openai/sim-x", max_output_tokens=100)
 GIVE_UP_AFTER = 20

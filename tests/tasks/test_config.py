@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tasks.config import ConfigError, load_config
+from tasks.config import load_config
+from tasks.settings import ConfigError
 
 GOOD: dict[str, Any] = {
     "name": "mine",

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from tasks.config import Endpoint
 from tasks.models import Message, Reply, Request
+from tasks.settings import Endpoint
 
 KEY = "sk-test-0123456789abcdef"
 PREFIX = {"openai": "/v1", "openai-chat": "/v1", "anthropic": "", "google": ""}

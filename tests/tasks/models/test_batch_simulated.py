@@ -11,9 +11,9 @@ from batch_vendor import APIS, VENDORS, connect
 
 from deployments.simulator.knobs import Knobs
 from deployments.simulator.server import start
-from tasks.config import Endpoint
 from tasks.models import Message, Outcome, Request, batch_google
 from tasks.models.batch import BatchFailure
+from tasks.settings import Endpoint
 
 MODEL = "sim-small"
 CALLS = [f"call{number:02}" for number in range(24)]

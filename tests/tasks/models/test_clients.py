@@ -7,8 +7,8 @@ from importlib import import_module
 import pytest
 from aiohttp import web
 
-from tasks.config import Endpoint
 from tasks.models import Outcome, Usage
+from tasks.settings import Endpoint
 
 APIS = ["openai", "openai-chat", "anthropic", "google"]
 

@@ -4,9 +4,9 @@ from unittest.mock import patch
 
 import pytest
 
-from tasks.config import Limits
 from tasks.models.exchange import Pace
 from tasks.models.limiter import Limiter, Places
+from tasks.settings import Limits
 
 
 async def starts(limiter, calls, tokens=0, hold_s=0.0):

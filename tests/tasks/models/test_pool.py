@@ -3,9 +3,10 @@ import asyncio
 import pytest
 from aiohttp import web
 
-from tasks.config import Config, ConfigError, Endpoint, Model
+from tasks.config import Config
 from tasks.models import Outcome, Reply, Unsent, Usage
 from tasks.models.pool import ModelPool, missing_keys, ping, served
+from tasks.settings import ConfigError, Endpoint, Model
 
 ANSWER = {"choices": [{"finish_reason": "stop", "message": {"content": "ready"}}], "usage": {"completion_tokens": 3}}
 
