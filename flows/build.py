@@ -21,40 +21,29 @@ stages between questions and consensus, for one shard) is one Prefect task run. 
 
 import asyncio
 import signal
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import ExitStack, asynccontextmanager, suppress
-from contextvars import ContextVar
+from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
 from pathlib import Path
-from uuid import uuid4
 
 from prefect import flow, runtime, task
 from prefect.client.schemas.objects import State
-from prefect.states import Completed, Failed
+from prefect.states import Completed
 
 from flows.artifacts import publish
+from flows.asking import PATIENCE_S, RUN, afterwards, batch_as_task_run, hold, open_run
 from flows.orphans import settle_orphans
 from flows.plan import STAGES, batch_stands, chain, config_file, config_of, keep_config, nothing_wanted, prune
 from flows.progress import Progress
 from flows.simulator import with_simulator
-from flows.watch import tell, watched
+from flows.watch import watched
 from storage.errors import UserError
-from storage.ledger import Ledger, spent_usd
-from storage.waits import Waits
 from storage.workspace import Held, Workspace
 from tasks import curation, questions
-from tasks.batches import Batch, BatchFailed, BatchWaits, Retry, Run, all_of, run_batch, state_message, still_waits
-from tasks.budget import Budget
-from tasks.calls import Caller, Follows
+from tasks.batches import Batch, BatchFailed, BatchWaits, Retry, Run, all_of, state_message, still_waits
 from tasks.config import Config, load_config
 from tasks.curation import STEPS, Step, run_step
-from tasks.models.pool import ModelPool, require_keys
-from tasks.models.prices import check_prices
+from tasks.models.pool import require_keys
 from tasks.unwanted import write_unwanted_calls
-from tasks.vendor_batches import Desk
-
-RUN: ContextVar[Run] = ContextVar("run")
-PATIENCE_S = 600.0  # a scheduled retry or collection of the same workspace has ended by then
 
 
 class BatchesFailed(UserError):
@@ -133,7 +122,7 @@ async def run_all(
         await read_questions(place, config, skip_bad_rows)
         progress = stack.enter_context(Progress(config.name))
         async with (
-            open_run(config, place, served, progress, retry=retry, wait=wait) as run,
+            open_run(config, place, served, progress, STAGES, retry=retry, wait=wait) as run,
             afterwards(lambda: publish(place)),
             watched(run, progress),
         ):
@@ -145,20 +134,10 @@ async def run_all(
     return None
 
 
-async def hold(stack: ExitStack, place: Workspace, patience_s: float = PATIENCE_S) -> None:
-    """Take the workspace's lock. Raises ``Held`` where it is not free within so many seconds."""
-    end = time.monotonic() + patience_s
-    while True:
-        try:
-            return stack.enter_context(place.lock())
-        except Held:
-            if time.monotonic() >= end:
-                raise
-            await asyncio.sleep(1)
-
-
 async def build(
-    run: Run, do_batch: Callable[[Run, Batch], Awaitable[None]], do_step: Callable[[Run, Step], Awaitable[None]]
+    run: Run[Config],
+    do_batch: Callable[[Run[Config], Batch], Awaitable[None]],
+    do_step: Callable[[Run[Config], Step], Awaitable[None]],
 ) -> None:
     """All that does not stand: every shard's batches, then the steps over all shards."""
     keep_config(run.workspace, run.config)
@@ -168,14 +147,14 @@ async def build(
     await build_steps(run, do_step)
 
 
-async def build_steps(run: Run, do_step: Callable[[Run, Step], Awaitable[None]]) -> None:
+async def build_steps(run: Run[Config], do_step: Callable[[Run[Config], Step], Awaitable[None]]) -> None:
     """The steps over all shards that do not stand, in order."""
     for step in STEPS:
         if not curation.stands(step, run.workspace, run.config):
             await do_step(run, step)
 
 
-async def build_shards(run: Run, do_batch: Callable[[Run, Batch], Awaitable[None]]) -> None:
+async def build_shards(run: Run[Config], do_batch: Callable[[Run[Config], Batch], Awaitable[None]]) -> None:
     """Every shard through its batches, in order. Raises ``BatchesFailed`` when any ended red, else ``StillWaiting``."""
     places = asyncio.Semaphore(run.config.shards_in_flight)
     red: list[str] = []
@@ -215,39 +194,7 @@ async def read_questions(workspace: Workspace, config: Config, skip_bad_rows: bo
         await asyncio.to_thread(questions.read_questions, workspace, config, skip_bad_rows=skip_bad_rows)
 
 
-@task(task_run_name="{stage} {shard} {part}", persist_result=False)
-async def annotation_batch(stage: str, shard: str, part: str) -> State[None]:
-    """A retry of the task run asks failed calls anew."""
-    retry = Retry() if runtime.task_run.run_count > 1 else None
-    try:
-        manifest = await run_batch(RUN.get(), STAGES[stage], Batch(stage, shard, part), retry)
-    except BatchFailed as failed:
-        return Failed(message=str(failed))
-    except BatchWaits as waits:
-        return Completed(name="Waiting", message=str(waits))
-    return Completed(message=state_message(manifest))
-
-
-async def batch_as_task_run(run: Run, batch: Batch) -> None:
-    """One batch as one Prefect task run, named and tagged for its stage. Raises what ``run_batch`` raises.
-
-    What is wrong with more than the batch, as a full disk, is raised as it is and ends the build.
-    """
-    models = {model.name for model in STAGES[batch.stage].models(run.config)}
-    tags = [batch.stage, run.config.name, *sorted(models)]
-    annotate = annotation_batch.with_options(name=batch.stage, tags=tags)
-    state = await annotate(*batch.place, return_state=True)  # type: ignore[misc]  # Prefect types it as not async
-    if not state.is_completed():
-        error = await state.aresult(raise_on_failure=False)
-        if isinstance(error, UserError):
-            raise error
-        tell("batch.failed", run, batch=batch.name, why=state.message or state.name)
-        raise BatchFailed(state.message or f"{batch.name}: {state.name}")
-    if state.name == "Waiting":
-        raise BatchWaits(state.message)
-
-
-async def step_as_task_run(run: Run, step: Step) -> None:
+async def step_as_task_run(run: Run[Config], step: Step) -> None:
     """One step over all shards as one Prefect task run."""
     await curation_step.with_options(name=step.name, tags=[step.name, run.config.name])(step.name)
 
@@ -257,61 +204,6 @@ async def curation_step(name: str) -> None:
     await do_step(RUN.get(), next(step for step in STEPS if step.name == name))
 
 
-async def do_batch(run: Run, batch: Batch) -> None:
-    """One batch as it is, without Prefect."""
-    await run_batch(run, STAGES[batch.stage], batch)
-
-
-async def do_step(run: Run, step: Step) -> None:
+async def do_step(run: Run[Config], step: Step) -> None:
     """One step as it is, without Prefect; its work leaves the event loop by a thread."""
     await asyncio.to_thread(run_step, step, run.workspace, run.config)
-
-
-@asynccontextmanager
-async def afterwards(work: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
-    """Do this too when the block failed; then the block's error is the one that is raised."""
-    try:
-        yield
-    except BaseException:
-        with suppress(Exception):
-            await work()
-        raise
-    await work()
-
-
-@asynccontextmanager
-async def open_run(
-    config: Config,
-    workspace: Workspace,
-    served: Config | None,
-    progress: Follows,
-    *,
-    retry: Retry | None = None,
-    wait: bool = True,
-) -> AsyncIterator[Run]:
-    """A run over a workspace whose lock is held. ``served`` is the config with its servers' addresses.
-
-    Without it no model is asked: tables come from the ledger. Raises ``ConfigError`` for a budget without prices.
-    """
-    ledger = Ledger(workspace.root, uuid4().hex[:12], simulated=config.simulated)
-    spent = 0.0 if config.budget_usd is None else await asyncio.to_thread(spent_usd, workspace.root)
-    budget = Budget(workspace.root, config.budget_usd, spent)
-    caller = Caller(None, ledger, budget, progress, config.give_up_after)
-    run = Run(config, workspace, ledger, caller, retry)
-    waits = Waits(workspace.root, ledger.run)
-    try:
-        if served is None:
-            yield run
-        else:
-            check_prices(config)
-            async with (
-                ModelPool(served, budget, waits.add) as caller.pool,
-                Desk(served, ledger, workspace.root, budget, caller.keep, wait=wait) as caller.desk,
-            ):
-                yield run
-    finally:
-        waits.write()
-        try:
-            budget.close()
-        finally:
-            await ledger.close()

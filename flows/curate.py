@@ -5,9 +5,10 @@ from contextlib import ExitStack
 from prefect import flow
 
 from flows.artifacts import publish
-from flows.build import RUN, afterwards, build_steps, hold, open_run, step_as_task_run
+from flows.asking import RUN, afterwards, hold, open_run
+from flows.build import build_steps, step_as_task_run
 from flows.orphans import settle_orphans
-from flows.plan import config_of, keep_config
+from flows.plan import STAGES, config_of, keep_config
 from flows.progress import Progress
 from storage.workspace import Workspace
 from tasks.config import Consensus, Export, NearDuplicates, Split
@@ -40,6 +41,9 @@ async def curate(
         await hold(stack, place)
         await settle_orphans(place.root)
         keep_config(place, config)
-        async with open_run(config, place, None, Progress(config.name)) as run, afterwards(lambda: publish(place)):
+        async with (
+            open_run(config, place, None, Progress(config.name), STAGES) as run,
+            afterwards(lambda: publish(place)),
+        ):
             RUN.set(run)
             await build_steps(run, step_as_task_run)

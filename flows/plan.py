@@ -16,7 +16,7 @@ from tasks.rubrics import RUBRICS
 from tasks.trajectories import JUDGES, TRAJECTORIES, parts_of
 from tasks.unwanted import UNWANTED
 
-STAGES: dict[str, Stage] = {stage.name: stage for stage in (ANSWERS, RUBRICS, TRAJECTORIES, COVERAGE, JUDGES)}
+STAGES: dict[str, Stage[Config]] = {stage.name: stage for stage in (ANSWERS, RUBRICS, TRAJECTORIES, COVERAGE, JUDGES)}
 
 
 def config_file(path: Path) -> Path:

@@ -19,9 +19,10 @@ def rebuild(place: Workspace) -> None:
 
 async def parse_ledger(config: Config, place: Workspace, progress: Progress) -> None:
     """Every batch and step, without a model to ask."""
-    from flows.build import build, do_batch, do_step, open_run
+    from flows.asking import do_batch, open_run
+    from flows.build import build, do_step
 
-    async with open_run(config, place, None, progress) as run:
+    async with open_run(config, place, None, progress, STAGES) as run:
         for stage in STAGES:
             run.ledger.calls(stage)  # what cannot be read shows before anything is deleted
         if not _questions_stand(place, config):

@@ -2,12 +2,15 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
 import orjson
 
 from flows.processes import python_module
 from storage.errors import UserError
-from tasks.config import Config
+from tasks.settings import Asking
+
+C = TypeVar("C", bound=Asking)
 
 
 class SimulatorError(UserError):
@@ -24,7 +27,7 @@ def as_options(knobs: dict[str, float | int | str]) -> list[str]:
 
 
 @contextmanager
-def with_simulator(config: Config) -> Iterator[Config]:
+def with_simulator(config: C) -> Iterator[C]:
     """The config with its simulator's address: the one it names, or one started here and ended with the context."""
     if config.simulator is None or config.simulator.url is not None:
         yield config

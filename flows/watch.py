@@ -24,7 +24,7 @@ from tasks.batches import Run
 LOOK_S = 5.0
 
 
-def tell(event: str, run: Run, **payload: Any) -> None:
+def tell(event: str, run: Run[Any], **payload: Any) -> None:
     """Emit ``criticgen.EVENT`` of the run's data set."""
     name = run.config.name
     resource = {"prefect.resource.id": f"criticgen.data-set.{name}", "prefect.resource.name": name}
@@ -32,7 +32,7 @@ def tell(event: str, run: Run, **payload: Any) -> None:
 
 
 @asynccontextmanager
-async def watched(run: Run, progress: Progress) -> AsyncIterator[None]:
+async def watched(run: Run[Any], progress: Progress) -> AsyncIterator[None]:
     """Tell of the run while the block lasts, and how it ended."""
     seen: set[str] = set()
     artifacts: dict[str, UUID] = {}

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import version
 from math import ceil
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import polars as pl
 from pydantic import BaseModel
@@ -22,12 +22,12 @@ from storage.schemas import TABLES
 from storage.workspace import Workspace, now
 from tasks.call_table import UNASKED, calls_table
 from tasks.calls import Attempt, Call, Caller, Row, next_step, read_attempt
-from tasks.config import Config
 from tasks.models import Message, Outcome, Request
 from tasks.prompts import load_prompt
-from tasks.settings import Model
+from tasks.settings import Asking, Model
 from tasks.structured import Parsed
 
+C = TypeVar("C", bound=Asking)  # the settings of the job
 Manifest = dict[str, Any]
 
 
@@ -77,7 +77,7 @@ def _schema(output: type[BaseModel]) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Stage:
+class Stage(Generic[C]):
     """How one stage asks. All functions are pure.
 
     ``models(config)`` are asked; ``inputs(workspace, config, batch)`` gives a row for each thing asked about
@@ -88,22 +88,22 @@ class Stage:
 
     name: str
     prompt: str
-    output: Callable[[Config], type[BaseModel] | None]
+    output: Callable[[C], type[BaseModel] | None]
     writes: str
-    models: Callable[[Config], Sequence[Model]]
-    before: Callable[[Config, Batch], Sequence[tuple[str, ...]]]
-    inputs: Callable[[Workspace, Config, Batch], pl.DataFrame]
-    messages: Callable[[Config, Row], tuple[Message, ...]]
+    models: Callable[[C], Sequence[Model]]
+    before: Callable[[C, Batch], Sequence[tuple[str, ...]]]
+    inputs: Callable[[Workspace, C, Batch], pl.DataFrame]
+    messages: Callable[[C, Row], tuple[Message, ...]]
     table: Callable[[Sequence[Answered]], pl.DataFrame]
     asked_about: Sequence[str] = ()
-    selects: Callable[[Config], Any] = lambda config: None
+    selects: Callable[[C], Any] = lambda config: None
     file: Callable[[Batch], tuple[str, ...]] = lambda batch: (batch.shard, batch.part)
 
-    def schema(self, config: Config) -> Mapping[str, Any] | None:
+    def schema(self, config: C) -> Mapping[str, Any] | None:
         output = self.output(config)
         return None if output is None else _schema(output)
 
-    def call_key(self, config: Config, model: Model) -> str:
+    def call_key(self, config: C, model: Model) -> str:
         """The part of a call id that a stage's calls to one model share."""
         prompt = load_prompt(self.prompt).id
         return content_id(self.name, prompt, config.model_key(model), self.schema(config))
@@ -134,22 +134,23 @@ class Retry:
 
 
 @dataclass
-class Run:
+class Run(Generic[C]):
     """One run over a workspace: what its batches share.
 
     ``ranks`` orders the shards where their calls wait for one model: shards that end one after the other, not all
     at the end, give the judges work while the teacher is still busy.
     """
 
-    config: Config
+    config: C
     workspace: Workspace
     ledger: Ledger
     caller: Caller
+    stages: dict[str, Stage[C]]
     retry: Retry | None = None
     ranks: Mapping[str, int] = field(default_factory=dict)
 
 
-def fingerprint(stage: Stage, config: Config, batch: Batch, workspace: Workspace) -> str | None:
+def fingerprint(stage: Stage[C], config: C, batch: Batch, workspace: Workspace) -> str | None:
     """Hash of all that decides a batch's tables; None while a batch before it is not complete."""
     outputs = []
     for place in stage.before(config, batch):
@@ -161,7 +162,7 @@ def fingerprint(stage: Stage, config: Config, batch: Batch, workspace: Workspace
     return content_id(release(), keys, stage.selects(config), outputs)
 
 
-def stands(stage: Stage, config: Config, batch: Batch, workspace: Workspace, retry: Retry | None = None) -> bool:
+def stands(stage: Stage[C], config: C, batch: Batch, workspace: Workspace, retry: Retry | None = None) -> bool:
     """Whether the batch's tables are there and are what the settings ask for, so that nothing is to be done."""
     manifest = workspace.read_manifest(*batch.place)
     if manifest is None or is_red(manifest, config) or manifest["todo"]:
@@ -173,7 +174,7 @@ def stands(stage: Stage, config: Config, batch: Batch, workspace: Workspace, ret
     return same and all(file.exists() for file in files)
 
 
-def still_waits(run: Run, stage: Stage, batch: Batch) -> Manifest | None:
+def still_waits(run: Run[C], stage: Stage[C], batch: Batch) -> Manifest | None:
     """The batch's manifest, where all that it lacks is in vendor batches that this run does not wait for."""
     manifest = run.workspace.read_manifest(*batch.place)
     desk = run.caller.desk
@@ -185,13 +186,13 @@ def still_waits(run: Run, stage: Stage, batch: Batch) -> Manifest | None:
     return manifest if same else None
 
 
-def is_red(manifest: Manifest, config: Config) -> bool:
+def is_red(manifest: Manifest, config: Asking) -> bool:
     """Whether calls were left out for a cause, or more of them failed than the config allows."""
     failed, allowed = sum(manifest["failed"].values()), ceil(config.max_failed * manifest["wanted"])
     return bool(manifest["todo"] > manifest["waiting"]) or failed > allowed
 
 
-def wanted(stage: Stage, config: Config, inputs: pl.DataFrame) -> list[Row]:
+def wanted(stage: Stage[C], config: C, inputs: pl.DataFrame) -> list[Row]:
     """The calls the inputs need, each row with its ``call_id`` and ``model``."""
     rows = inputs.to_dicts()
     return [
@@ -201,14 +202,14 @@ def wanted(stage: Stage, config: Config, inputs: pl.DataFrame) -> list[Row]:
     ]
 
 
-def call_ids(stage: Stage, config: Config, model: Model, inputs: pl.DataFrame) -> list[str]:
+def call_ids(stage: Stage[C], config: C, model: Model, inputs: pl.DataFrame) -> list[str]:
     """The id of the model's call for each row of the inputs, of which the ids and ``asked_about`` alone are read."""
     key = stage.call_key(config, model)
     about = inputs.select("question_id", "answer_id", "item_id", "sample", *stage.asked_about)
     return [content_id(key, *row) for row in about.iter_rows()]
 
 
-async def run_batch(run: Run, stage: Stage, batch: Batch, retry: Retry | None = None) -> Manifest:
+async def run_batch(run: Run[C], stage: Stage[C], batch: Batch, retry: Retry | None = None) -> Manifest:
     """Do one annotation batch and write its manifest. ``retry`` comes beside the run's own.
 
     Raises ``BatchFailed`` when it ends red, ``BatchWaits`` when it has not ended.
@@ -294,8 +295,8 @@ async def all_of(work: Iterable[Coroutine[Any, Any, None]]) -> None:
 
 
 def _write(
-    run: Run,
-    stage: Stage,
+    run: Run[C],
+    stage: Stage[C],
     batch: Batch,
     mark: str | None,
     rows: Sequence[Row],

@@ -170,7 +170,7 @@ class _Resampled:
         self._rows = [rows for rows in (everyone[measured.source == source], everyone) if len(rows)]
         self._weights = [_weights(len(rows), to_come, rng) for rows in self._rows]
 
-    def calls_per_parent(self, stage: Stage, part: str) -> tuple[Array, int]:
+    def calls_per_parent(self, stage: Stage[Config], part: str) -> tuple[Array, int]:
         """Calls to one model for each call of the stage before (of coverage: for each question), and their basis."""
         node = (part, stage.name)
         if node in self._measured.wanted and self._measured.parents[node].any():
@@ -178,7 +178,7 @@ class _Resampled:
         rate = prompt_lengths.calls_per_parent(self._config, stage.name, part)
         return rate * (self._guesses[stage.name, "calls"] if rate != 1 else np.ones(REPLICATES)), 2
 
-    def usage_per_call(self, stage: Stage, part: str, model: str) -> tuple[Array, int]:
+    def usage_per_call(self, stage: Stage[Config], part: str, model: str) -> tuple[Array, int]:
         """Replicates x ``USAGE`` of one call, and their basis: the model's own calls, else the stage's of others."""
         usage = self._measured.usage
         others = [key for key in usage if key[1] == stage.name]
@@ -190,7 +190,7 @@ class _Resampled:
         sent, received = prompt_lengths.tokens(stage, self._config, self._bytes)
         return self._guessed(np.tile([1.0, 1.0, sent, 0.0, received, 0.0, 0.0], (REPLICATES, 1)), stage, 2), 2
 
-    def _guessed(self, usage: Array, stage: Stage, basis: int) -> Array:
+    def _guessed(self, usage: Array, stage: Stage[Config], basis: int) -> Array:
         """Of another model's figures, or none's: its tokens are rough, and its latency is not known."""
         if basis:
             usage[:, 2:5] *= self._guesses[stage.name, "tokens"][:, None]

@@ -33,7 +33,7 @@ def calls_per_parent(config: Config, stage: str, part: str) -> float:
     return 1.0
 
 
-def tokens(stage: Stage, config: Config, question_bytes: float) -> tuple[float, float]:
+def tokens(stage: Stage[Config], config: Config, question_bytes: float) -> tuple[float, float]:
     """Input and output tokens of one call about a question of this length."""
     messages = stage.messages(config, _stand_in(round(question_bytes)))
     sent = sum(len(message.text.encode()) for message in messages) + len(str(stage.schema(config) or ""))

@@ -67,7 +67,7 @@ class Standing:
         return pl.concat([frame.select("question_id") for frame in lacking])["question_id"].unique().to_list()
 
 
-def chain_of(part: str) -> list[Stage]:
+def chain_of(part: str) -> list[Stage[Config]]:
     """The stages of one part, each following from the one before."""
     return [ANSWERS if part == "pool" else COVERAGE, RUBRICS, TRAJECTORIES, JUDGES]
 
@@ -105,7 +105,7 @@ def read_held(workspace: Workspace, config: Config) -> Held:
     return Held(attempts, verdicts, items, scores)
 
 
-def _parsed(workspace: Workspace, config: Config, stage: Stage, calls: pl.DataFrame) -> pl.DataFrame:
+def _parsed(workspace: Workspace, config: Config, stage: Stage[Config], calls: pl.DataFrame) -> pl.DataFrame:
     """The stage's table of these calls, from the ledger."""
     if calls.is_empty():
         return frame_for(stage.writes, [])
@@ -194,7 +194,7 @@ class _Walk:
         answers = scored.select("answer_id", "question_id").unique(maintain_order=True)
         return found.join(answers, on="answer_id").select(*KEYS, "level")
 
-    def _ask(self, stage: Stage, part: str, inputs: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
+    def _ask(self, stage: Stage[Config], part: str, inputs: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
         """The stage's calls for these inputs, with what became of them; ``known`` are the questions that lack none."""
         made = []
         for model in stage.models(self._config):

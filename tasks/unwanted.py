@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import polars as pl
 
-from tasks.batches import Run, Stage, frame_for
+from tasks.batches import C, Run, Stage, frame_for
 from tasks.call_table import calls_table
 from tasks.calls import Attempt, next_step, read_attempt
 from tasks.models import Outcome
@@ -12,7 +12,7 @@ from tasks.models import Outcome
 UNWANTED = "unwanted"  # the part of the calls table that no batch writes
 
 
-def write_unwanted_calls(run: Run, stages: Iterable[Stage]) -> None:
+def write_unwanted_calls(run: Run[C], stages: Iterable[Stage[C]]) -> None:
     """List what the ledger holds beyond the batches' calls: it was paid for under other settings."""
     known = run.workspace.read_table("calls", columns=["call_id", "wanted"]).filter("wanted")
     tables = [frame_for("calls", [])]

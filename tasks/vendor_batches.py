@@ -35,14 +35,13 @@ from storage.vendor_batches import (
 from storage.workspace import now
 from tasks.budget import Budget
 from tasks.calls import Requeued
-from tasks.config import Config
 from tasks.models import Outcome, Reply, Request, Unsent
 from tasks.models.batch import BatchClient, BatchFailure
 from tasks.models.outcomes import REMEDIES, UNANSWERED
 from tasks.models.pool import CHARACTERS_PER_TOKEN, batch_client
 from tasks.models.prices import Prices, prices_of
 from tasks.open_batches import OpenBatches
-from tasks.settings import Model
+from tasks.settings import Asking, Model
 
 QUIET_S = 0.5  # a batch goes out when so long no call has come that could go with it
 CANARY = 5  # calls that go first where the vendor has not seen their schema
@@ -65,7 +64,7 @@ class _Item:
 class Desk:
     """The vendor batches of one run, a context. Without ``wait`` it looks once at each, and no call waits for one."""
 
-    def __init__(self, config: Config, ledger: Ledger, root: Path, budget: Budget, keep: Keep, *, wait: bool) -> None:
+    def __init__(self, config: Asking, ledger: Ledger, root: Path, budget: Budget, keep: Keep, *, wait: bool) -> None:
         self._config = config
         self._ledger = ledger
         self._root = root

@@ -13,7 +13,6 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from storage.ids import content_id
-from tasks.config import Config
 from tasks.models.batch import BatchClient
 from tasks.models.client import Client
 from tasks.models.exchange import Message, Reply, Request, Unsent
@@ -21,7 +20,7 @@ from tasks.models.limiter import Limiter
 from tasks.models.logs import hide_in_logs
 from tasks.models.outcomes import REMEDIES, UNANSWERED, Outcome
 from tasks.models.prices import Prices, prices_of
-from tasks.settings import ConfigError, Endpoint, Model
+from tasks.settings import Asking, ConfigError, Endpoint, Model
 
 NO_KEY = "sim"  # for the simulator, and any server that asks for none: the SDKs insist on something
 CHARACTERS_PER_TOKEN = 4
@@ -67,7 +66,7 @@ class ModelPool:
 
     def __init__(
         self,
-        config: Config,
+        config: Asking,
         funds: Funds | None = None,
         waited: Callable[[str, float | None], None] = lambda model, seconds: None,
     ) -> None:
@@ -216,7 +215,7 @@ def _expected_tokens(asked: Asked, request: Request) -> int:
     return sent + int(min(asked.usual_output, request.max_output_tokens))
 
 
-def served(config: Config) -> dict[str, Endpoint]:
+def served(config: Asking) -> dict[str, Endpoint]:
     """The servers by name; all of them the simulator where the config has one."""
     if config.simulator is None:
         return config.servers
@@ -229,7 +228,7 @@ def served(config: Config) -> dict[str, Endpoint]:
     }
 
 
-def batch_client(config: Config, model: Model) -> BatchClient:
+def batch_client(config: Asking, model: Model) -> BatchClient:
     """A client of the Batch API of the model's server. Raises ``Unsent`` where its key is not set."""
     endpoint = served(config)[model.endpoint]
     if missing := key_missing(endpoint):
@@ -245,7 +244,7 @@ def key_missing(endpoint: Endpoint) -> str | None:
     return None if key.isascii() and key.isprintable() and key else endpoint.key_env
 
 
-def missing_keys(config: Config) -> list[str]:
+def missing_keys(config: Asking) -> list[str]:
     """The environment variables that the run's models need and that are not set, by name."""
     if config.simulator is not None:
         return []
@@ -253,7 +252,7 @@ def missing_keys(config: Config) -> list[str]:
     return sorted(name for name in needed if name is not None)
 
 
-def require_keys(config: Config) -> None:
+def require_keys(config: Asking) -> None:
     """Raises ``ConfigError`` that names the environment variables of keys that are not set."""
     if missing := missing_keys(config):
         raise ConfigError(f"set the environment variable{'s' * (len(missing) > 1)} {', '.join(missing)}")

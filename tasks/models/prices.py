@@ -7,9 +7,8 @@ from decimal import Decimal
 from functools import cache
 from typing import Any
 
-from tasks.config import Config
 from tasks.models.exchange import Request, Usage
-from tasks.settings import ConfigError, Model, Price
+from tasks.settings import Asking, ConfigError, Model, Price
 
 _PROVIDERS = {"openai": "openai", "openai-chat": "openai", "anthropic": "anthropic", "google": "google"}
 _TERMS = ("service_tier", "speed")  # parameters of a call that change its price
@@ -48,7 +47,7 @@ class Prices:
         return max(costs)
 
 
-def prices_of(config: Config, model: Model) -> Prices:
+def prices_of(config: Asking, model: Model) -> Prices:
     """The model's prices of today. A simulated model has one only where the config gives it."""
     own = config.prices.get(model.name)
     if own is not None:
@@ -64,7 +63,7 @@ def prices_of(config: Config, model: Model) -> Prices:
     return Prices(*whole)
 
 
-def check_prices(config: Config) -> None:
+def check_prices(config: Asking) -> None:
     """A budget can be kept only where every price is known. Raises ``ConfigError``."""
     if config.budget_usd is None:
         return

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import polars as pl
 
-from flows.build import open_run
+from flows.asking import open_run
 from flows.progress import Progress
 from storage.workspace import Workspace
 from tasks.batches import Batch, Stage, run_batch
@@ -54,7 +54,7 @@ async def engine(config: Config, rows: pl.DataFrame, folder: Path) -> tuple[floa
     place = Workspace(folder)
     place.claim(config.name, simulated=True)
     stage = Stage(**TRAJECTORIES.__dict__ | {"inputs": lambda *_: rows, "before": lambda *_: []})
-    async with open_run(config, place, config, Progress("bench")) as run:
+    async with open_run(config, place, config, Progress("bench"), {stage.name: stage}) as run:
         assert run.caller.pool is not None
         await run.caller.pool.ask(config.teacher, Request("warm", (Message("user", "up"),), 16))  # imports the SDK
         began = time.perf_counter(), time.process_time()

@@ -16,8 +16,10 @@ from unittest import mock
 import polars as pl
 import yaml
 
-from flows.build import build, do_batch, do_step, open_run
+from flows.asking import do_batch, open_run
+from flows.build import build, do_step
 from flows.cli import main
+from flows.plan import STAGES
 from flows.progress import Progress
 from storage.schemas import TABLES
 from storage.workspace import Workspace
@@ -87,7 +89,7 @@ def build_without_prefect(config: Config, folder: Path, *, retry: Retry | None =
     place = Workspace(folder)
 
     async def all_of_it() -> None:
-        async with open_run(config, place, config, Progress("test"), retry=retry, wait=wait) as run:
+        async with open_run(config, place, config, Progress("test"), STAGES, retry=retry, wait=wait) as run:
             await build(run, do_batch, do_step)
 
     with place.lock():
