@@ -30,11 +30,12 @@ from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
 from flows.artifacts import publish
-from flows.asking import PATIENCE_S, RUN, afterwards, batch_as_task_run, hold, open_run
+from flows.asking import PATIENCE_S, afterwards, hold, open_run
 from flows.orphans import settle_orphans
-from flows.plan import STAGES, batch_stands, chain, config_file, config_of, keep_config, nothing_wanted, prune
+from flows.plan import STAGES, batch_stands, chain, config_file, config_of, keep_config, nothing_wanted, prune, stage_of
 from flows.progress import Progress
 from flows.simulator import with_simulator
+from flows.task_runs import RUN, batch_as_task_run
 from flows.watch import watched
 from storage.errors import UserError
 from storage.workspace import Held, Workspace
@@ -122,7 +123,7 @@ async def run_all(
         await read_questions(place, config, skip_bad_rows)
         progress = stack.enter_context(Progress(config.name))
         async with (
-            open_run(config, place, served, progress, STAGES, retry=retry, wait=wait) as run,
+            open_run(config, place, served, progress, stage_of, retry=retry, wait=wait) as run,
             afterwards(lambda: publish(place)),
             watched(run, progress),
         ):

@@ -5,11 +5,12 @@ from contextlib import ExitStack
 from prefect import flow
 
 from flows.artifacts import publish
-from flows.asking import RUN, afterwards, hold, open_run
+from flows.asking import afterwards, hold, open_run
 from flows.build import build_steps, step_as_task_run
 from flows.orphans import settle_orphans
-from flows.plan import STAGES, config_of, keep_config
+from flows.plan import config_of, keep_config, stage_of
 from flows.progress import Progress
+from flows.task_runs import RUN
 from storage.workspace import Workspace
 from tasks.config import Consensus, Export, NearDuplicates, Split
 
@@ -42,7 +43,7 @@ async def curate(
         await settle_orphans(place.root)
         keep_config(place, config)
         async with (
-            open_run(config, place, None, Progress(config.name), STAGES) as run,
+            open_run(config, place, None, Progress(config.name), stage_of) as run,
             afterwards(lambda: publish(place)),
         ):
             RUN.set(run)

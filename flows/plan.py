@@ -19,6 +19,10 @@ from tasks.unwanted import UNWANTED
 STAGES: dict[str, Stage[Config]] = {stage.name: stage for stage in (ANSWERS, RUBRICS, TRAJECTORIES, COVERAGE, JUDGES)}
 
 
+def stage_of(batch: Batch) -> Stage[Config]:
+    return STAGES[batch.stage]
+
+
 def config_file(path: Path) -> Path:
     """The path, or that of the config which ships with the project under this name: demo.yaml, paper.yaml, ..."""
     shipped = Path(str(files("deployments") / "configs")) / path

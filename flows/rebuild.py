@@ -2,7 +2,7 @@
 
 import asyncio
 
-from flows.plan import STAGES, config_of
+from flows.plan import STAGES, config_of, stage_of
 from flows.progress import Progress
 from storage.workspace import Workspace
 from tasks import questions
@@ -22,7 +22,7 @@ async def parse_ledger(config: Config, place: Workspace, progress: Progress) -> 
     from flows.asking import do_batch, open_run
     from flows.build import build, do_step
 
-    async with open_run(config, place, None, progress, STAGES) as run:
+    async with open_run(config, place, None, progress, stage_of) as run:
         for stage in STAGES:
             run.ledger.calls(stage)  # what cannot be read shows before anything is deleted
         if not _questions_stand(place, config):

@@ -7,11 +7,10 @@ from typing import Any
 from flows.simulator import with_simulator
 from storage.vendor_batches import RUNNING, VendorBatch, load_batches
 from storage.workspace import Workspace
-from tasks.config import Config
 from tasks.models import Unsent
 from tasks.models.batch import BatchFailure
 from tasks.models.pool import batch_client
-from tasks.settings import Model
+from tasks.settings import Asking, Model
 
 
 def list_batches(place: Workspace) -> list[dict[str, Any]]:
@@ -22,14 +21,14 @@ def list_batches(place: Workspace) -> list[dict[str, Any]]:
     ]
 
 
-def cancel(config: Config, place: Workspace, submission: str | None = None) -> list[str]:
+def cancel(config: Asking, place: Workspace, submission: str | None = None) -> list[str]:
     """Ask the vendors to end the running batches, or the one; a line for each. What has run is collected later."""
     running = [batch for batch in load_batches(place.root) if batch.state == RUNNING]
     chosen = [batch for batch in running if submission in (None, batch.submission, batch.vendor_batch)]
     return asyncio.run(_cancel(config, chosen)) if chosen else []
 
 
-async def _cancel(config: Config, chosen: list[VendorBatch]) -> list[str]:
+async def _cancel(config: Asking, chosen: list[VendorBatch]) -> list[str]:
     lines = []
     with with_simulator(config) as served:
         for batch in chosen:
@@ -47,7 +46,7 @@ async def _cancel(config: Config, chosen: list[VendorBatch]) -> list[str]:
     return lines
 
 
-def leave_or_cancel(config: Config, place: Workspace) -> None:
+def leave_or_cancel(config: Asking, place: Workspace) -> None:
     """After Ctrl-C: on a terminal, ask whether the running vendor batches shall go on. They do where nobody says no."""
     running = [batch for batch in load_batches(place.root) if batch.state == RUNNING]
     if not running:

@@ -223,11 +223,25 @@ CALLS = Table(
     },
 )
 
+REPLIES = Table(
+    "replies",
+    "an answered call of a job beside the build: weighing, evaluating, classifying, criticizing",
+    {
+        "call_id": (ID, "the call"),
+        "row_id": (ID, "hash of what was asked about"),
+        "sample": (pa.int16(), "sample number, from 0"),
+        "model": (pa.string(), "the model that gave it"),
+        "value": (TEXT, "the answer: the JSON that was asked for, else the text"),
+        "repaired": REPAIRED,
+        "sanitized": SANITIZED,
+    },
+)
+
 TABLES: dict[str, Table] = {
     table.name: table
     for table in (
         QUESTIONS, ANSWERS, RUBRICS, TRAJECTORIES, COVERAGE,
-        CONSENSUS, DIVERSITY, NEAR_DUPLICATES, SPLITS, CALLS,
+        CONSENSUS, DIVERSITY, NEAR_DUPLICATES, SPLITS, CALLS, REPLIES,
     )
 }  # fmt: skip
 

@@ -145,7 +145,7 @@ class Run(Generic[C]):
     workspace: Workspace
     ledger: Ledger
     caller: Caller
-    stages: dict[str, Stage[C]]
+    stage_of: Callable[[Batch], Stage[C]]
     retry: Retry | None = None
     ranks: Mapping[str, int] = field(default_factory=dict)
 

@@ -1,12 +1,14 @@
 """The configuration: one pydantic model. Unknown keys are refused with their place; defaults are the papers'."""
 
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 import yaml
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from tasks.settings import Asking, ConfigError, Model, Section
+
+S = TypeVar("S", bound=Section)
 
 # The stages that ask models, in the order of a shard.
 ASKING = ("answers", "rubrics", "trajectories", "coverage", "judges")
@@ -141,6 +143,18 @@ def load_config(path: Path, overrides: list[str] = [], limit: int | None = None)
     A source's relative path in the file is relative to the file's folder; in an override, to the present one.
     Raises ``ConfigError``, with the place of what is wrong.
     """
+    values = read_yaml(path)
+    sources = values.get("sources")
+    for source in sources if isinstance(sources, list) else []:
+        if isinstance(source, dict) and isinstance(source.get("path"), str):
+            source["path"] = str((path.parent / source["path"]).resolve())
+    if limit is not None:
+        overrides = [*overrides, f"limit={limit}"]
+    return validated(Config, values, overrides, str(path))
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """Keys and values of a YAML file. Raises ``ConfigError``."""
     try:
         values = yaml.load(path.read_text(encoding="utf-8"), _OnceLoader)
     except FileNotFoundError:
@@ -151,13 +165,7 @@ def load_config(path: Path, overrides: list[str] = [], limit: int | None = None)
         raise ConfigError(f"{path}: not YAML: {error}") from None
     if not isinstance(values, dict):
         raise ConfigError(f"{path}: expected keys and values, such as `name: my-data`")
-    sources = values.get("sources")
-    for source in sources if isinstance(sources, list) else []:
-        if isinstance(source, dict) and isinstance(source.get("path"), str):
-            source["path"] = str((path.parent / source["path"]).resolve())
-    if limit is not None:
-        overrides = [*overrides, f"limit={limit}"]
-    return _validated(values, overrides, str(path))
+    return values
 
 
 class _OnceLoader(yaml.SafeLoader):
@@ -177,14 +185,15 @@ class _OnceLoader(yaml.SafeLoader):
 
 def changed(config: Config, overrides: list[str]) -> Config:
     """The config with ``key.path=value`` overrides. Raises ``ConfigError``."""
-    return _validated(config.model_dump(), overrides, "config") if overrides else config
+    return validated(Config, config.model_dump(), overrides, "config") if overrides else config
 
 
-def _validated(values: dict[str, Any], overrides: list[str], path: str) -> Config:
+def validated(model: type[S], values: dict[str, Any], overrides: list[str], path: str) -> S:
+    """The settings that ``values`` with overrides are. Raises ``ConfigError``, with the place of what is wrong."""
     for override in overrides:
         _override(values, override)
     try:
-        return Config.model_validate(values)
+        return model.model_validate(values)
     except ValidationError as error:
         places = [f"  {'.'.join(map(str, e['loc'])) or 'config'}: {_plain(e)}" for e in error.errors()]
         head = f"{path}: {len(places)} mistakes" if len(places) > 1 else f"{path}:"

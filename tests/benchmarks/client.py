@@ -54,7 +54,7 @@ async def engine(config: Config, rows: pl.DataFrame, folder: Path) -> tuple[floa
     place = Workspace(folder)
     place.claim(config.name, simulated=True)
     stage = Stage(**TRAJECTORIES.__dict__ | {"inputs": lambda *_: rows, "before": lambda *_: []})
-    async with open_run(config, place, config, Progress("bench"), {stage.name: stage}) as run:
+    async with open_run(config, place, config, Progress("bench"), lambda batch: stage) as run:
         assert run.caller.pool is not None
         await run.caller.pool.ask(config.teacher, Request("warm", (Message("user", "up"),), 16))  # imports the SDK
         began = time.perf_counter(), time.process_time()

@@ -19,7 +19,7 @@ import yaml
 from flows.asking import do_batch, open_run
 from flows.build import build, do_step
 from flows.cli import main
-from flows.plan import STAGES
+from flows.plan import stage_of
 from flows.progress import Progress
 from storage.schemas import TABLES
 from storage.workspace import Workspace
@@ -89,7 +89,7 @@ def build_without_prefect(config: Config, folder: Path, *, retry: Retry | None =
     place = Workspace(folder)
 
     async def all_of_it() -> None:
-        async with open_run(config, place, config, Progress("test"), STAGES, retry=retry, wait=wait) as run:
+        async with open_run(config, place, config, Progress("test"), stage_of, retry=retry, wait=wait) as run:
             await build(run, do_batch, do_step)
 
     with place.lock():

@@ -1,0 +1,143 @@
+"""Jobs beside the build: what they share, with the real simulator over real HTTP."""
+
+import polars as pl
+import pytest
+import yaml
+
+from flows.jobs import run_job
+from storage.schemas import LEVEL_COLUMNS
+from storage.workspace import Workspace
+from tasks.config import load_config
+from tasks.jobs import Asker, Job, JobFailed, Kind, load_job
+from tasks.prompts import fenced, fenced_item, load_prompt
+from tasks.settings import ConfigError
+from tasks.trajectories import Trajectory
+from tests.support.pipeline import write_config
+
+MODEL = "openai/sim-judge-a"
+ABOUT = ("question", "answer", "dimension")
+
+
+def messages(row):
+    item = fenced_item("objective", row["dimension"], [f"{name} of it" for name in LEVEL_COLUMNS])
+    question, answer = fenced("question", row["question"]), fenced("answer", row["answer"])
+    return load_prompt("trajectory").render(question=question, answer=answer, rubric_item=item)
+
+
+SCORE = Kind("score", "trajectory", Trajectory, ABOUT, messages)
+TELL = Kind("tell", "answer", str, ("question",), lambda row: load_prompt("answer").render(question=row["question"]))
+
+
+def made_rows(count):
+    return pl.DataFrame(
+        {
+            "question": [f"What is {n} + 2?" for n in range(count)],
+            "answer": "5",
+            "dimension": "Sum",
+            "place": range(count),
+        }
+    )
+
+
+def scored(rows, size=3):
+    async def work(asker: Asker):
+        async def shard_of(shard, part):
+            return await asker.ask(SCORE, asker.run.config.asked[0], part, shard)
+
+        return [value for values in await asker.over(rows, size, shard_of) for value in values]
+
+    return work
+
+
+def job_of(url, **values):
+    return Job(name="scores", asked=[MODEL], simulator={"url": url}, **values)
+
+
+def test_answers_come_in_the_order_of_the_rows_and_are_paid_once(simulator, tmp_path):
+    rows = made_rows(7)
+    twice = pl.concat([rows, rows.with_columns(place=pl.col("place") + 100)])
+    place, job = Workspace(tmp_path / "job"), job_of(simulator.url)
+    first = run_job(job, place, scored(twice))
+    assert len(first) == 14
+    assert all(0 <= value.score <= 5 for value in first)
+    assert first[:7] == first[7:]
+    calls = simulator.calls()
+    assert calls == 7
+    assert run_job(job, place, scored(twice)) == first
+    assert run_job(job, place, scored(twice, size=5)) == first, "other shards, the same calls"
+    assert simulator.calls() == calls
+    assert len(run_job(job, place, scored(made_rows(9)))) == 9
+    assert simulator.calls() == calls + 2
+
+
+def test_text_comes_back_as_it_is_and_samples_differ(simulator, tmp_path):
+    rows = pl.concat([made_rows(2).with_columns(sample=pl.lit(number)) for number in range(3)])
+
+    async def work(asker):
+        return await asker.ask(TELL, asker.run.config.asked[0], rows, "00000")
+
+    said = run_job(job_of(simulator.url), Workspace(tmp_path / "job"), work)
+    assert len(said) == 6
+    assert all(isinstance(text, str) and text for text in said)
+    assert simulator.calls() == 6
+
+
+def test_a_job_whose_calls_fail_says_so_and_the_next_one_asks_them_again(simulator, tmp_path):
+    place, job = Workspace(tmp_path / "job"), job_of(simulator.url)
+    simulator.post("knobs", {"fault_refusal.sim-judge-a": 1.0})
+    with pytest.raises(JobFailed, match="score 00000 all: 0 of 3 ok, 3 failed"):
+        run_job(job, place, scored(made_rows(7)))
+    refused = simulator.calls()
+    simulator.post("knobs", {"fault_refusal.sim-judge-a": 0.0})
+    with pytest.raises(JobFailed):
+        run_job(job, place, scored(made_rows(7)))
+    assert simulator.calls() == refused, "a refusal stands until it is to be asked again"
+    assert None not in run_job(job, place, scored(made_rows(7)), retry=True)
+
+
+def test_few_failures_are_none(simulator, tmp_path):
+    place, job = Workspace(tmp_path / "job"), job_of(simulator.url, max_failed=1.0)
+    simulator.post("knobs", {"fault_refusal.sim-judge-a": 1.0})
+    assert run_job(job, place, scored(made_rows(4))) == [None] * 4
+    simulator.post("knobs", {"fault_refusal.sim-judge-a": 0.0})
+
+
+def test_the_settings_of_a_build_hold_for_a_job(tmp_path):
+    path = write_config(
+        tmp_path,
+        "http://127.0.0.1:9",
+        teacher={"name": "openai/sim-teacher", "params": {"temperature": 0.5}, "max_output_tokens": 99},
+        limits={"default": {"max_concurrency": 3}, "google/sim-medium": {"max_concurrency": 2}},
+        transport={"openai/sim-teacher": "batch", "judges": "batch"},
+        budget_usd=4,
+        prices={
+            name: {"input_usd_per_mtok": 1, "output_usd_per_mtok": 2}
+            for name in ("openai/sim-teacher", "anthropic/sim-judge-a")
+        },
+    )
+    load_config(path)
+    job = load_job("check", ["openai/sim-teacher", "openai/sim-other"], path)
+    assert job.asked[0].params == {"temperature": 0.5}
+    assert job.asked[0].max_output_tokens == 99
+    assert job.asked[1].params == {}
+    assert job.limits_of("openai/sim-other").max_concurrency == 3
+    assert list(job.limits) == ["default"]
+    assert list(job.prices) == ["openai/sim-teacher"]
+    assert job.budget_usd == 4
+    assert job.transport_of("score", "openai/sim-teacher") == "batch"
+    assert job.simulator is not None
+    assert job.simulator.url == "http://127.0.0.1:9"
+
+
+def test_a_file_of_its_own_and_no_file(tmp_path):
+    assert load_job("check", ["openai/sim-x"], None).simulator is not None
+    assert load_job("check", ["openai/gpt-5"], None).simulator is None
+    path = tmp_path / "job.yaml"
+    path.write_text(yaml.safe_dump({"models": [{"name": "near/critic", "max_output_tokens": 7}], "endpoints": {}}))
+    with pytest.raises(ConfigError, match="no endpoint 'near'"):
+        load_job("check", ["near/critic"], path)
+    near = {"near": {"api": "openai-chat", "base_url": "http://127.0.0.1:8000/v1"}}
+    path.write_text(yaml.safe_dump({"models": [{"name": "near/critic", "max_output_tokens": 7}], "endpoints": near}))
+    assert load_job("check", ["near/critic"], path, ["give_up_after=2"]).give_up_after == 2
+    with pytest.raises(ConfigError, match="vendor/model"):
+        load_job("check", ["critic"], path)
