@@ -1,8 +1,14 @@
 """Jobs beside the build: what they share, with the real simulator over real HTTP."""
 
+import json
+import os
+import subprocess
+import sys
+
 import polars as pl
 import pytest
 import yaml
+from pipeline import write_config
 
 from flows.jobs import run_job
 from storage.schemas import LEVEL_COLUMNS
@@ -12,7 +18,6 @@ from tasks.jobs import Asker, Job, JobFailed, Kind, load_job
 from tasks.prompts import fenced, fenced_item, load_prompt
 from tasks.settings import ConfigError
 from tasks.trajectories import Trajectory
-from tests.support.pipeline import write_config
 
 MODEL = "openai/sim-judge-a"
 ABOUT = ("question", "answer", "dimension")
@@ -84,11 +89,10 @@ def test_text_comes_back_as_it_is_and_samples_differ(simulator, tmp_path):
 
 def test_a_job_whose_calls_fail_says_so_and_the_next_one_asks_them_again(simulator, tmp_path):
     place, job = Workspace(tmp_path / "job"), job_of(simulator.url)
-    simulator.post("knobs", {"fault_refusal.sim-judge-a": 1.0})
+    simulator.post("script", {"script": {"sim-judge-a": ["fault_refusal"] * 7}})
     with pytest.raises(JobFailed, match="score 00000 all: 0 of 3 ok, 3 failed"):
         run_job(job, place, scored(made_rows(7)))
     refused = simulator.calls()
-    simulator.post("knobs", {"fault_refusal.sim-judge-a": 0.0})
     with pytest.raises(JobFailed):
         run_job(job, place, scored(made_rows(7)))
     assert simulator.calls() == refused, "a refusal stands until it is to be asked again"
@@ -97,9 +101,48 @@ def test_a_job_whose_calls_fail_says_so_and_the_next_one_asks_them_again(simulat
 
 def test_few_failures_are_none(simulator, tmp_path):
     place, job = Workspace(tmp_path / "job"), job_of(simulator.url, max_failed=1.0)
-    simulator.post("knobs", {"fault_refusal.sim-judge-a": 1.0})
+    simulator.post("script", {"script": {"sim-judge-a": ["fault_refusal"] * 4}})
     assert run_job(job, place, scored(made_rows(4))) == [None] * 4
-    simulator.post("knobs", {"fault_refusal.sim-judge-a": 0.0})
+
+
+IN_FLOW = """
+import asyncio, json, sys
+import polars as pl
+from prefect import flow
+from flows.jobs import run_job_in_flow
+from storage.workspace import Workspace
+from tasks.jobs import Job, Kind
+from tasks.prompts import load_prompt
+
+TELL = Kind("tell", "answer", str, ("question",), lambda row: load_prompt("answer").render(question=row["question"]))
+
+@flow(retries=1)
+async def telling(url: str, workspace: str) -> list[str]:
+    job = Job(name="telling", asked=["openai/sim-judge-a"], simulator={"url": url})
+
+    async def work(asker):
+        async def shard_of(shard, part):
+            return await asker.ask(TELL, job.asked[0], part, shard)
+        return await asker.over(pl.DataFrame({"question": [f"What is {n} + 2?" for n in range(5)]}), 3, shard_of)
+
+    return sum(await run_job_in_flow(job, Workspace(workspace), work), [])
+
+print(json.dumps(asyncio.run(telling(*sys.argv[1:]))))
+"""
+
+
+def test_a_retry_of_the_flow_run_asks_what_failed_and_nothing_else(simulator, tmp_path, prefect_url):
+    simulator.post("script", {"script": {"sim-judge-a": ["fault_refusal"] * 3}})
+    command = [sys.executable, "-c", IN_FLOW, simulator.url, str(tmp_path / "job")]
+    env = os.environ | {"PREFECT_API_URL": prefect_url}
+    ended = subprocess.run(command, env=env, capture_output=True, text=True, timeout=200, check=False)
+    assert ended.returncode == 0, ended.stderr
+    said = json.loads(ended.stdout)
+    assert len(said) == 5
+    assert all(said)
+    assert simulator.calls() == 3 + 5
+    calls = Workspace(tmp_path / "job").read_table("calls")
+    assert calls.group_by("call_id").agg(pl.col("outcome").last())["outcome"].to_list() == ["ok"] * 5
 
 
 def test_the_settings_of_a_build_hold_for_a_job(tmp_path):
