@@ -72,6 +72,25 @@ def funnel_table(found: dict[str, Any]) -> Table:
     return table
 
 
+def show_job_quote(lines: list[dict[str, Any]], out: Console) -> None:
+    """What a job would ask and what that costs, from ``tasks.job_quote``."""
+    table = Table("stage", "model", *(_right(name) for name in ("calls", "done", "left", "tokens in", "out", "USD")))
+    for line in lines:
+        left = f"at most {line['left']:,}" if line["at_most"] else f"{line['left']:,}"
+        counts = (left, f"{line['input_tokens']:,}", f"{line['output_tokens']:,}")
+        table.add_row(
+            line["stage"], line["model"], f"{line['calls']:,}", f"{line['done']:,}", *counts, money(line["usd"])
+        )
+    out.print(table)
+    if rough := sorted({line["stage"] for line in lines if line["left"] and not line["measured"]}):
+        out.print(
+            f"Rough: {', '.join(rough)}: tokens are from prompt lengths, 4 bytes a token; no thinking is in them."
+        )
+    if without := sorted({line["model"] for line in lines if line["left"] and line["usd"] is None}):
+        out.print(f"The price of {', '.join(without)} is not known; give it under `prices:` in the config.")
+    out.print("Nothing was asked.")
+
+
 def show_outputs(root: Path, found: dict[str, Any], out: Console) -> None:
     """After a run: the funnel, where the data sets are, and what to type next."""
     out.print(title(found))

@@ -142,17 +142,10 @@ class Asker:
 
         A column ``sample`` numbers repeated calls about the same. Raises what ``run_batch`` raises.
         """
-        about = rows.select(kind.about)
-        ids = [content_id(*row) for row in about.iter_rows()]
-        samples = rows["sample"].to_list() if "sample" in rows.columns else [0] * len(rows)
-        named = about.with_columns(
-            question_id=pl.Series(ids, dtype=pl.String),
-            sample=pl.Series(samples, dtype=pl.Int64),
-            answer_id=pl.lit(None, pl.String),
-            item_id=pl.lit(None, pl.String),
-        ).unique(["question_id", "sample"], keep="first", maintain_order=True)
+        all_named = named_rows(kind, rows)
+        named = all_named.unique(["question_id", "sample"], keep="first", maintain_order=True)
         batch = Batch(kind.stage, shard, part)
-        stage = self.stages[batch] = _stage(kind, model, named)
+        stage = self.stages[batch] = stage_of(kind, model, named)
         run = self.run
         if not batches.stands(stage, run.config, batch, run.workspace, run.retry):
             async with self._alone(kind.stage, model.name, named):
@@ -163,7 +156,7 @@ class Asker:
                 "replies", *stage.file(batch), columns=["row_id", "sample", "value"]
             ).iter_rows()
         }
-        return [found.get(key) for key in zip(ids, samples, strict=True)]
+        return [found.get(key) for key in all_named.select("question_id", "sample").iter_rows()]
 
     @asynccontextmanager
     async def _alone(self, stage: str, model: str, rows: pl.DataFrame) -> AsyncIterator[None]:
@@ -186,7 +179,19 @@ class Asker:
                     del self._asking[key]
 
 
-def _stage(kind: Kind[V], model: Model, rows: pl.DataFrame) -> Stage[Job]:
+def named_rows(kind: Kind[V], rows: pl.DataFrame) -> pl.DataFrame:
+    """What a call of the kind is about, a row for each of ``rows``, with the ids that a stage's inputs have."""
+    about = rows.select(kind.about)
+    return about.with_columns(
+        question_id=pl.Series([content_id(*row) for row in about.iter_rows()], dtype=pl.String),
+        sample=rows["sample"].cast(pl.Int64) if "sample" in rows.columns else pl.lit(0, pl.Int64),
+        answer_id=pl.lit(None, pl.String),
+        item_id=pl.lit(None, pl.String),
+    )
+
+
+def stage_of(kind: Kind[V], model: Model, rows: pl.DataFrame) -> Stage[Job]:
+    """The stage that asks the model about these ``named_rows``."""
     ids = content_id(*rows["question_id"], *rows["sample"])
     return Stage(
         name=kind.stage,

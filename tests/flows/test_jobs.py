@@ -14,6 +14,7 @@ from flows.jobs import run_job
 from storage.schemas import LEVEL_COLUMNS
 from storage.workspace import Workspace
 from tasks.config import load_config
+from tasks.job_quote import Planned, job_quote
 from tasks.jobs import Asker, Job, JobFailed, Kind, load_job
 from tasks.prompts import fenced, fenced_item, load_prompt
 from tasks.settings import ConfigError
@@ -75,6 +76,29 @@ def test_answers_come_in_the_order_of_the_rows_and_are_paid_once(simulator, tmp_
     assert simulator.calls() == calls + 2
 
 
+def test_a_quote_counts_what_is_left_and_knows_what_was_measured(simulator, tmp_path):
+    price = {"input_usd_per_mtok": 1000, "output_usd_per_mtok": 2000}
+    place, job = Workspace(tmp_path / "job"), job_of(simulator.url, prices={MODEL: price})
+    rows = made_rows(7)
+    twice = pl.concat([rows, rows])
+
+    def quote(of):
+        return job_quote(job, place, [Planned(SCORE, job.asked[0], of, output_tokens=100)])[0]
+
+    before = quote(twice)
+    assert (before["calls"], before["done"], before["left"]) == (7, 0, 7)
+    assert before["output_tokens"] == 700
+    assert before["usd"] == pytest.approx(before["input_tokens"] / 1000 + before["output_tokens"] / 500, rel=0.01)
+    assert not before["measured"]
+    assert simulator.calls() == 0
+    run_job(job, place, scored(rows))
+    after = quote(made_rows(9))
+    assert (after["calls"], after["done"], after["left"]) == (9, 7, 2)
+    assert after["measured"]
+    calls = place.read_table("calls")
+    assert after["output_tokens"] == pytest.approx(2 * calls["output_tokens"].mean(), abs=2)
+
+
 def test_text_comes_back_as_it_is_and_samples_differ(simulator, tmp_path):
     rows = pl.concat([made_rows(2).with_columns(sample=pl.lit(number)) for number in range(3)])
 
@@ -111,6 +135,7 @@ import polars as pl
 from prefect import flow
 from flows.jobs import run_job_in_flow
 from storage.workspace import Workspace
+from tasks.job_quote import Planned, job_quote
 from tasks.jobs import Job, Kind
 from tasks.prompts import load_prompt
 
