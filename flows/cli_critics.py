@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from flows.cli_evaluate import evaluate
 from storage.errors import UserError
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -18,47 +19,6 @@ class SheetKind(StrEnum):
 
     csv = "csv"
     xlsx = "xlsx"
-
-
-def evaluate(
-    predictions: Annotated[Path, typer.Option(help="What the critic said: JSONL, JSON, CSV or Parquet.")],
-    reference: Annotated[Path, typer.Option(help="What it is held against, as exports/refine_data/test.parquet.")],
-    out: Annotated[Path | None, typer.Option(help="Folder for report.html, report.md and report.json.")] = None,
-    key: Annotated[str | None, typer.Option(help="Column to join by; item_id or instance_id when not given.")] = None,
-    in_order: Annotated[bool, typer.Option("--in-order", help="Join the rows by their order.")] = False,
-    column: Annotated[
-        list[str] | None,
-        typer.Option(metavar="SIDE.FIELD=NAME", help="A column of another name: predictions.score=rating."),
-    ] = None,
-    scale: Annotated[str | None, typer.Option(metavar="LOW-HIGH", help="0-5, or 1-5 for Feedback Bench.")] = None,
-    embedder: Annotated[
-        str | None,
-        typer.Option(help="minilm; sentence-transformers:NAME; openai#MODEL; http://HOST/v1#MODEL; or none."),
-    ] = None,
-    key_env: Annotated[str, typer.Option(help="Variable that holds the embedding server's key.")] = "OPENAI_API_KEY",
-    json: Json = False,
-) -> None:
-    """Hold a critic's scores, reasons, suggestions and refined answers against references. No model is asked."""
-    from tasks.evaluation.compare import evaluate_files
-    from tasks.evaluation.report import markdown, write_report
-
-    found = evaluate_files(
-        predictions,
-        reference,
-        columns=dict(_assignment(text) for text in column or []),
-        key=key,
-        in_order=in_order,
-        scale=_scale(scale),
-        embedder=embedder,
-        key_env=key_env,
-    )
-    written = write_report(found, out) if out is not None else []
-    if json:
-        print_json(found)
-        return
-    print(markdown(found))
-    for path in written:
-        print(path)
 
 
 @rate.command("export")
@@ -146,23 +106,3 @@ def register(app: typer.Typer) -> None:
     app.command()(evaluate)
     app.command()(traces)
     app.add_typer(rate, name="rate")
-
-
-def _assignment(text: str) -> tuple[str, str]:
-    name, mark, value = text.partition("=")
-    if not (mark and name and value):
-        raise UserError(f"--column {text}: expected SIDE.FIELD=NAME, as predictions.score=rating")
-    return name, value
-
-
-def _scale(text: str | None) -> tuple[float, float] | None:
-    if text is None:
-        return None
-    low, _, high = text.partition("-")
-    try:
-        scale = float(low), float(high)
-    except ValueError:
-        raise UserError(f"--scale {text}: expected LOW-HIGH, as 0-5") from None
-    if scale[0] >= scale[1]:
-        raise UserError(f"--scale {text}: the low end comes first")
-    return scale

@@ -2,7 +2,8 @@
 
     kind        recognized by
     rubric      a JSON schema with the property ``items`` (a list of objects with a ``dimension``)
-    trajectory  a JSON schema with the property ``score``
+    trajectory  a JSON schema with the property ``score`` or ``refined_answer``
+    verify      a JSON schema with the properties ``first_score`` and ``second_score``
     other       any other JSON schema: a small instance of it
     coverage    no schema, and "answer of quality N out of 5" outside the fenced data
     answer      anything else: a generator at its question
@@ -22,6 +23,7 @@ from deployments.simulator.json_instances import in_order, instance, resolve
 from deployments.simulator.knobs import Knobs
 from deployments.simulator.solver import coverage_answer, generator_answer
 from deployments.simulator.teacher import rubric, trajectory
+from deployments.simulator.verifier import verification
 
 _FENCED = re.compile(r'^<(\w+) fence="([0-9a-f]+)">\n(.*?)\n</\1 fence="\2">$', re.DOTALL | re.MULTILINE)
 _TARGET = re.compile(r"answer of quality (\d) out of 5")
@@ -58,12 +60,18 @@ def say(ask: Ask, call: str, knobs: Knobs) -> Saying:
     properties = resolve(ask.schema, ask.schema).get("properties", {})
     if _is_rubric(properties, ask.schema):
         least = _LEAST.search(ask.system) or _LEAST.search(said)
-        items = rubric(question, answer, min(int(least[1]), 20) if least else 3, knobs.seed, ask.model)
+        seed = (knobs.seed, ask.model) if answer else (knobs.seed, ask.model, call)  # of a question alone each differs
+        items = rubric(question, answer, min(int(least[1]), 20) if least else 3, *seed)
         named = fenced.get("dimension")  # the name that one of the items must have
         if named and named.lower() not in {item["dimension"].lower() for item in items}:
             items[0] = {**items[0], "dimension": named}
         return Saying("rubric", in_order({"items": items}, ask.schema, ask.schema, dice))
-    if "score" in properties:
+    if {"first_score", "second_score"} <= properties.keys():
+        family, dimension, _ = _read_item(fenced.get("rubric_item", ""))
+        answers = fenced.get("first_answer", ""), fenced.get("second_answer", "")
+        values = verification(question, answers, family, dimension, model=ask.model, knobs=knobs, call=call)
+        return Saying("verify", in_order(values, ask.schema, ask.schema, dice))
+    if {"score", "refined_answer"} & properties.keys():
         family, dimension, levels = _read_item(fenced.get("rubric_item", ""))
         values = trajectory(question, answer, family, dimension, levels, model=ask.model, knobs=knobs, call=call)
         return Saying("trajectory", in_order(values, ask.schema, ask.schema, dice))

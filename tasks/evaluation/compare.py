@@ -1,6 +1,5 @@
 """All that a file of predictions and one of references allow to measure, as one dictionary of plain values."""
 
-from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -108,26 +107,11 @@ def _groups(frame: pl.DataFrame, groupings: tuple[str, ...] = GROUPINGS) -> list
     return groups
 
 
-def evaluate_files(
-    predictions: Path,
-    reference: Path,
-    *,
-    columns: dict[str, str],
-    key: str | None = None,
-    in_order: bool = False,
-    scale: tuple[float, float] | None = None,
-    embedder: str | None = None,
-    key_env: str = "OPENAI_API_KEY",
-) -> dict[str, Any]:
-    """``criticgen evaluate`` from files. Embedder "none" leaves reasons and suggestions out. Raises ``UserError``."""
+def evaluate_pairs(pairs: Pairs, *, embedder: str | None = None, key_env: str = "OPENAI_API_KEY") -> dict[str, Any]:
+    """``compare`` with an embedder by name; "none" leaves reasons and suggestions out. Raises ``UserError``."""
     from tasks.evaluation.embed import DEFAULT, embedder as embedder_of
-    from tasks.evaluation.tables import Scale, read_pairs
 
-    pairs = read_pairs(
-        predictions, reference, columns=columns, key=key, in_order=in_order, scale=Scale(*scale) if scale else None
-    )
     name = embedder or DEFAULT
     compares = any(missing(pairs.frame, [f"predicted_{text}", text]) is None for text in UNIT_TEXTS)
     used = embedder_of(name, key_env=key_env) if compares and name != "none" else None
-    found = compare(pairs, embed=used, embedder=name if used else None)
-    return {"predictions": predictions.name, "reference": reference.name, **found}
+    return compare(pairs, embed=used, embedder=name if used else None)

@@ -76,6 +76,8 @@ def _rows(found: Mapping[str, Any]) -> Iterator[Row]:
     for row in found.get("scores", []):
         for name, figure in row["figures"].items():
             yield SCORE_NAMES[name], _group(row), row["n"], _value(figure)
+    if rubrics := found.get("rubrics"):
+        yield from _rubric_rows(rubrics)
     for field, rows in found.get("units", {}).items():
         for row in rows:
             for name in ("precision", "recall", "f1"):
@@ -87,8 +89,28 @@ def _rows(found: Mapping[str, Any]) -> Iterator[Row]:
                 yield name.replace("_", " "), _group(row), row["n"], _value(row[name], share=True)
 
 
+def _rubric_rows(rubrics: Mapping[str, Any]) -> Iterator[Row]:
+    valid = rubrics["valid"]
+    yield "valid rubrics", "overall", rubrics["asked"], f"{valid / rubrics['asked']:.2%}"
+    if valid:
+        yield "items of a rubric", "overall", valid, f"{rubrics['items']:.2f}"
+    for name, shown in (
+        ("sensitivity", "answer sensitivity"),
+        ("reference_sensitivity", "answer sensitivity of the reference"),
+        ("control_sensitivity", "control: two rubrics of the question alone"),
+    ):
+        if figure := rubrics.get(name):
+            value = f"none: {figure['note']}" if figure["mean"] is None else f"{figure['mean']:.4f}"
+            yield shown, "overall", figure["questions"], value
+
+
 def _remarks(found: Mapping[str, Any]) -> list[str]:
-    remarks = [f"Scale: {found['scale'][0]:g} to {found['scale'][1]:g}. References: {found['references']:,}."]
+    remarks = ["SIMULATED: said by simulated models, not by real ones."] if found.get("simulated") else []
+    if found.get("verifier"):
+        remarks.append(f"Refinement by the scores of {found['verifier']}, blind to which answer is which.")
+    if "scale" not in found:
+        return [*remarks, f"References: {found['references']:,}."]
+    remarks.append(f"Scale: {found['scale'][0]:g} to {found['scale'][1]:g}. References: {found['references']:,}.")
     if found.get("scores"):
         remarks.append(
             f"References without a prediction: {found['scores'][0]['without_prediction']:,}; predicted scores outside "

@@ -56,8 +56,9 @@ def read_pairs(
     key: str | None = None,
     in_order: bool = False,
     scale: Scale | None = None,
+    limit: int | None = None,
 ) -> Pairs:
-    """Every reference row with its prediction, or with nulls.
+    """Every reference row, or so many of the first, with its prediction, or with nulls.
 
     ``columns`` gives a column another name, as ``{"predictions.score": "rating"}``. Rows are joined by ``key``, else
     by item_id or instance_id, else (Feedback Bench) by their content; or by their order. Raises ``TableError``.
@@ -68,6 +69,8 @@ def read_pairs(
     sides = {
         side: _read(path, names, side, key) for side, path in (("predictions", predictions), ("reference", reference))
     }
+    if limit is not None:
+        sides["reference"] = sides["reference"].head(limit)
     scale = scale or (Scale(1, 5) if "content" in sides["reference"].columns else Scale(0, 5))
     shared = _shared_key(sides, key, in_order)
     for side, path in (("predictions", predictions), ("reference", reference)):

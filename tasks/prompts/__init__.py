@@ -7,6 +7,7 @@ they stand between fence lines whose mark is a hash of the data, which text writ
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -49,8 +50,9 @@ def fenced(kind: str, text: str) -> str:
     return f'<{kind} fence="{mark}">\n{text}\n</{kind} fence="{mark}">'
 
 
-def fenced_item(family: str, dimension: str, levels: list[str]) -> str:
-    """One rubric item as fenced text: family, dimension, and a line for each level."""
-    lines = [f"family: {family}", f"dimension: {dimension}"]
-    lines += [f"level {level}: {text}" for level, text in enumerate(levels)]
+def fenced_item(family: str | None, dimension: str, levels: Sequence[str | None]) -> str:
+    """One rubric item as fenced text: family, dimension, and a line for each level that it has, counted from 0."""
+    lines = [f"family: {family}"] if family is not None else []
+    lines += [f"dimension: {dimension}"]
+    lines += [f"level {level}: {text}" for level, text in enumerate(levels) if text is not None]
     return fenced("rubric_item", "\n".join(lines))
